@@ -1,0 +1,131 @@
+"""A dispatched call → Op: arguments by schema name, tensors as metadata, torch objects as strings.
+
+Storage ids are kept unique for as long as the converter lives: it holds every storage it saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from kpredict.model import Op, Phase, Span, Tensor
+
+
+@cache
+def _schema(func: OpOverload) -> tuple[tuple[str, Any], ...]:
+    return tuple(
+        (a.name, plain(a.default_value) if a.has_default_value() else None)
+        for a in func._schema.arguments
+    )
+
+
+@cache
+def _tags(func: OpOverload) -> frozenset[str]:
+    tags = {"pointwise"} if torch.Tag.pointwise in func.tags else set()
+    if hasattr(torch.Tag, "reduction") and torch.Tag.reduction in func.tags:
+        tags.add("reduction")
+    if func.is_view:
+        tags.add("view")
+    return frozenset(tags)
+
+
+@cache
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def plain(value: Any) -> Any:
+    """Torch's own objects as strings, symbolic numbers as the number they stand for."""
+    if isinstance(value, torch.dtype):
+        return dtype_name(value)
+    if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
+        return str(value).removeprefix("torch.")
+    if isinstance(value, torch.SymInt):
+        return int(value)
+    if isinstance(value, (torch.SymFloat, torch.SymBool)):
+        return value.node.hint
+    if isinstance(value, (list, tuple)):
+        return tuple(plain(v) for v in value)
+    return value
+
+
+class Converter:
+    """Turns calls into Ops, with ids for storages in the order they were first seen."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, int] = {}
+        self._alive: list[Any] = []
+
+    def storage(self, tensor: torch.Tensor) -> int:
+        try:
+            storage = tensor.untyped_storage()
+        except (NotImplementedError, RuntimeError):  # sparse tensors have none
+            return self._id(id(tensor), tensor)
+        return self._id(storage._cdata, storage)
+
+    def _id(self, key: int, owner: Any) -> int:
+        found = self._storages.get(key)
+        if found is None:
+            found = self._storages[key] = len(self._storages)
+            self._alive.append(owner)
+        return found
+
+    def tensor(self, t: torch.Tensor) -> Tensor:
+        dense = t.layout is torch.strided
+        shape = tuple(int(s) for s in t.shape)
+        return Tensor(
+            shape,
+            tuple(int(s) for s in t.stride()) if dense else (0,) * len(shape),
+            dtype_name(t.dtype),
+            "cuda" if t.device.type == "cuda" else "cpu",
+            self.storage(t),
+            int(t.storage_offset()) if dense else 0,
+        )
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self.tensor(value)
+        if isinstance(value, (list, tuple)):
+            return tuple(self.value(v) for v in value)
+        return plain(value)
+
+    def op(
+        self,
+        func: OpOverload,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        *,
+        span: Span | None,
+        stack: tuple[Span, ...],
+        module: str,
+        phase: Phase,
+        index: int,
+    ) -> Op:
+        bound: dict[str, Any] = {}
+        for i, (name, default) in enumerate(_schema(func)):
+            if i < len(args):
+                bound[name] = self.value(args[i])
+            elif name in kwargs:
+                bound[name] = self.value(kwargs[name])
+            else:
+                bound[name] = default
+        outputs = self.value(result if isinstance(result, (list, tuple)) else (result,))
+        return Op(
+            str(func), bound, _flat(outputs), span, module, phase, index, stack,
+            _tags(func), torch.is_grad_enabled(),
+        )  # fmt: skip
+
+
+def _flat(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    out: list[Any] = []
+    for v in values:
+        if isinstance(v, tuple):
+            out += _flat(v)
+        else:
+            out.append(v)
+    return tuple(out)

@@ -1,0 +1,90 @@
+"""`pretend_cuda`: a world in which every library call finds the target GPU.
+
+Joins the C++ pretence, the `torch.cuda` stand-ins, the routes and the fake-tensor mode. Nests (the
+inner entry joins the outer world) and can be entered many times in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import Any
+from unittest import mock
+
+import torch
+
+from kpredict.capture.cuda_api import cuda_api
+from kpredict.capture.device_runtime import device_runtime
+from kpredict.capture.mode import PretendGpu
+from kpredict.capture.routes import cuda_routes
+from kpredict.model import Target
+from kpredict.targets import target as find_target
+
+
+class World:
+    """The pretended machine: its target and the mode that holds its tensors."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.mode = PretendGpu()
+
+    def on_sync(self, what: str) -> None:
+        listener = self.mode.listener
+        if listener is not None:
+            listener.sync(what)  # type: ignore[attr-defined]
+
+
+_current: ContextVar[World | None] = ContextVar("kpredict_world", default=None)
+
+
+def current_world() -> World | None:
+    return _current.get()
+
+
+def _apply(self: torch.nn.Module, fn: Any, recurse: bool = True) -> torch.nn.Module:
+    """`Module._apply` that replaces parameters: torch's swaps them in place, which fakes refuse."""
+    if recurse:
+        for child in self.children():
+            child._apply(fn)
+    for name, parameter in self._parameters.items():
+        if parameter is None:
+            continue
+        with torch.no_grad():
+            moved = fn(parameter)
+        if moved is not parameter:
+            self._parameters[name] = torch.nn.Parameter(moved, parameter.requires_grad)
+    for name, buffer in self._buffers.items():
+        if buffer is not None:
+            self._buffers[name] = fn(buffer)
+    return self
+
+
+@contextmanager
+def pretend_cuda(target: str | Target | None = None) -> Iterator[World]:
+    """Code under it sees one CUDA GPU: CUDA tensors and modules can be built and run, as metadata.
+
+    `target` is a name (`kpredict targets`) or a Target; default h100. An inner entry without a
+    target joins the outer world.
+    """
+    outer = _current.get()
+    if outer is not None:
+        yield outer
+        return
+    profile = (
+        target
+        if isinstance(target, Target)
+        else find_target(target, torch=torch.__version__.split("+")[0])
+    )
+    world = World(profile)
+    token = _current.set(world)
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(device_runtime())
+            stack.enter_context(cuda_api(profile, world.on_sync))
+            stack.enter_context(cuda_routes())
+            stack.enter_context(mock.patch.object(torch.nn.Module, "_apply", _apply))
+            stack.enter_context(world.mode)
+            yield world
+    finally:
+        _current.reset(token)

@@ -1,0 +1,84 @@
+"""OpGraph → Plan: ask each op's rule, in stream order, and join what it launches.
+
+In: the ops of one phase. Out: a Plan with round trips and unknowns. Linear in the number of ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from kpredict.eager.elementwise import elementwise
+from kpredict.eager.registry import find
+from kpredict.model import Basis, Launch, Op, Plan, RoundTrip, Target, Tensor, Unknown
+
+
+def launches_of(op: Op, target: Target) -> tuple[list[Launch], Unknown | None]:
+    """What one op launches, with op, line, module and phase filled in; or why we cannot tell."""
+    lines = (op.span,) if op.span else ()
+    rule = find(op)
+    if rule is not None:
+        found = [
+            replace(
+                launch, ops=launch.ops or (op.name,), lines=lines, module=op.module, phase=op.phase
+            )
+            for launch in rule.function(op, target)
+        ]
+        return found, None
+    if "view" in op.tags or not any(t.is_cuda for t in (*op.inputs, *_tensors(op.outputs))):
+        return [], None
+    if "pointwise" in op.tags and isinstance(op.outputs[0], Tensor):
+        assumed = [
+            replace(
+                launch, basis=Basis.ASSUMED, ops=(op.name,), lines=lines, module=op.module,
+                phase=op.phase, because="no rule of its own; torch tags it pointwise",
+            )
+            for launch in elementwise([op.out], list(op.inputs))
+        ]  # fmt: skip
+        return assumed, None
+    return [], Unknown(op.name, "no rule tells what this op launches", lines)
+
+
+def predict_eager(ops: Iterable[Op], target: Target) -> Plan:
+    launches: list[Launch] = []
+    unknowns: list[Unknown] = []
+    for op in ops:
+        found, unknown = launches_of(op, target)
+        launches += found
+        if unknown is not None:
+            unknowns.append(unknown)
+    return Plan(tuple(launches), round_trips(launches), unknowns=tuple(unknowns))
+
+
+def round_trips(launches: Sequence[Launch]) -> tuple[RoundTrip, ...]:
+    """Arrays that one launch writes and a later one reads, with the bytes of both directions.
+
+    A storage written anew starts a new intermediate.
+    """
+    written: dict[int, tuple[int, Tensor, int]] = {}
+    readers: dict[int, list[tuple[int, int]]] = {}
+    found: list[RoundTrip] = []
+
+    def close(storage: int) -> None:
+        if storage in written and readers.get(storage):
+            at, tensor, size = written[storage]
+            reads = readers[storage]
+            found.append(
+                RoundTrip(tensor, at, tuple(i for i, _ in reads), size + sum(b for _, b in reads))
+            )
+        readers.pop(storage, None)
+
+    for i, launch in enumerate(launches):
+        for access in launch.reads:
+            if access.tensor.storage in written:
+                readers.setdefault(access.tensor.storage, []).append((i, access.bytes))
+        for access in launch.writes:
+            close(access.tensor.storage)
+            written[access.tensor.storage] = (i, access.tensor, access.bytes)
+    for storage in list(written):
+        close(storage)
+    return tuple(sorted(found, key=lambda r: (r.writer, r.readers)))
+
+
+def _tensors(values: Sequence[object]) -> list[Tensor]:
+    return [v for v in values if isinstance(v, Tensor)]

@@ -1,0 +1,1 @@
+"""One pure function `render(report) -> str` per format."""
