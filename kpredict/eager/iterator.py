@@ -103,16 +103,18 @@ def iterate(
     inputs: Sequence[Tensor],
     shape: tuple[int, ...] | None = None,
     outputs_allocated: bool = True,
+    reduction: bool = False,
 ) -> Iterator:
     """Build the iterator over `outputs` and `inputs` (outputs first, as PyTorch orders operands).
 
     `shape` overrides the broadcast shape (reductions). The output's strides are taken as they are.
+    In a `reduction` the dims along which the output stands still (stride 0) come first.
     """
     tensors = [*outputs, *inputs]
     full = broadcast_shape(tensors) if shape is None else shape
     ndim = len(full)
     strides = [_byte_strides(t, full) for t in tensors]
-    perm = _order(full, strides, len(outputs)) if ndim > 1 else tuple(range(ndim))
+    perm = _order(full, strides, len(outputs) * reduction) if ndim > 1 else tuple(range(ndim))
     sizes = [full[d] for d in perm]
     ordered = [[s[d] for d in perm] for s in strides]
     sizes, ordered = _coalesce(sizes, ordered)
@@ -132,14 +134,19 @@ def _byte_strides(t: Tensor, full: tuple[int, ...]) -> list[int]:
     return out
 
 
-def _order(full: tuple[int, ...], strides: list[list[int]], n_out: int) -> tuple[int, ...]:
-    """Dims sorted by ascending stride, ties kept (TensorIterator reorder_dimensions)."""
+def _order(full: tuple[int, ...], strides: list[list[int]], n_reduced: int) -> tuple[int, ...]:
+    """Dims sorted by ascending stride, ties kept (TensorIterator reorder_dimensions).
+
+    `n_reduced` is how many of the first operands are outputs of a reduction.
+    """
     ndim = len(full)
     perm = list(range(ndim - 1, -1, -1))
 
     def should_swap(a: int, b: int) -> int:
         for arg, s in enumerate(strides):
             sa, sb = s[a], s[b]
+            if arg < n_reduced and (sa == 0) != (sb == 0):
+                return 1 if sb == 0 else -1
             if sa == 0 or sb == 0:
                 continue
             if sa < sb:
