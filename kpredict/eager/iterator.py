@@ -71,7 +71,7 @@ class Iterator:
     def _dim_to_split(self) -> int:
         best, extent = len(self.shape) - 1, -1
         for dim in range(len(self.shape) - 1, -1, -1):
-            if self.shape[dim] <= 1:
+            if self.shape[dim] == 0:
                 continue
             for o in self.operands:
                 reach = (self.shape[dim] - 1) * abs(o.strides[dim])
@@ -84,7 +84,13 @@ class Iterator:
         operands = tuple(
             replace(o, address=o.address + start * o.strides[dim]) for o in self.operands
         )
-        return Iterator(shape, operands)
+        if size > 1:
+            return Iterator(shape, operands)
+        sizes, strides = _coalesce(list(shape), [list(o.strides) for o in operands])
+        return Iterator(
+            tuple(sizes),
+            tuple(replace(o, strides=tuple(s)) for o, s in zip(operands, strides, strict=True)),
+        )
 
 
 def broadcast_shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:

@@ -1,0 +1,116 @@
+"""Copies, fills and zeros, as PyTorch's host code launches them.
+
+In: destination and source. Out: launches. Follows aten/src/ATen/native/cuda/Copy.cu (main of 2026;
+the same decisions as in 2.6) and native/Fill.cpp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kpredict.eager.elementwise import elementwise
+from kpredict.eager.iterator import iterate
+from kpredict.eager.launches import contiguous, memcpy, sync
+from kpredict.model import Launch, Tensor
+
+_NARROWING = {"float16": "float32", "bfloat16": "float32"}
+_TO_FLOAT8 = ("float32", "float16", "bfloat16")
+
+
+def copy(
+    dst: Tensor, src: Tensor, *, non_blocking: bool = False, because: str = ""
+) -> list[Launch]:
+    """`dst.copy_(src)`: broadcasts, casts and crosses devices.
+
+    On the GPU: nothing onto itself; one memcpy when the dtypes are equal and both arrays are dense
+    in the same order; else one elementwise kernel. Between host and GPU: one memcpy when both sides
+    are dense alike with one dtype, else staging copies on either side; the host waits unless
+    non-blocking.
+    """
+    if dst.numel == 0 or not (dst.is_cuda or src.is_cuda):
+        return []
+    if _same_place(dst, src) and dst.dtype == src.dtype and dst.stride == src.stride:
+        return []
+    if dst.is_cuda and src.is_cuda:
+        return _on_device(dst, src, because)
+    return _across(dst, src, non_blocking, because)
+
+
+def _same_place(a: Tensor, b: Tensor) -> bool:
+    return a.storage == b.storage >= 0 and a.offset == b.offset and a.shape == b.shape
+
+
+def _on_device(dst: Tensor, src: Tensor, because: str) -> list[Launch]:
+    if dst.dtype == src.dtype:
+        if iterate([dst], [src]).is_contiguous:
+            why = because or "same dtype and both dense in the same order"
+            return [memcpy("DtoD", src, dst, because=why)]
+        return elementwise([dst], [src], because=because or "the layouts differ")
+    return elementwise([dst], [src], compute=_loaded_as(dst.dtype, src.dtype), because=because)
+
+
+def _loaded_as(dst: str, src: str) -> str:
+    """The dtype the copy functor takes. A cast in the load is what makes a copy "unrolled": float
+    to half types has a functor of its own that needs none, as have the casts to 8-bit floats."""
+    if _NARROWING.get(dst) == src or (dst.startswith("float8") and src in _TO_FLOAT8):
+        return src
+    return dst
+
+
+def _across(dst: Tensor, src: Tensor, non_blocking: bool, because: str) -> list[Launch]:
+    if dst.dtype == src.dtype and iterate([dst], [src]).is_contiguous:
+        direction = "HtoD" if dst.is_cuda else "DtoH"
+        found = [memcpy(direction, src, dst, because=because)]
+        if not non_blocking:
+            found.append(sync("the host waits for the copy"))
+        return found
+    # the side that converts: the GPU for a non-blocking copy, else the host
+    if src.is_cuda == non_blocking:
+        target = dst if dst.is_contiguous else contiguous(dst)
+        casted = src if src.dtype == dst.dtype else _like(src, dst.dtype)
+        found = copy(casted, src) if casted is not src else []
+        source = _expanded_contiguous(casted, dst, found)
+    else:
+        direct = dst.is_contiguous and dst.dtype == src.dtype
+        target = dst if direct else contiguous(dst, dtype=src.dtype)
+        found = []
+        source = _expanded_contiguous(src, dst, found)
+    found += copy(target, source, non_blocking=non_blocking, because=because)
+    if target is not dst:
+        found += copy(dst, target, non_blocking=non_blocking)
+    return found
+
+
+def _like(t: Tensor, dtype: str) -> Tensor:
+    """`t.to(dtype)`: a fresh array, same strides where they are dense, else row-major."""
+    fresh = contiguous(t, dtype=dtype)
+    return replace(fresh, stride=t.stride) if t.is_dense else fresh
+
+
+def _expanded_contiguous(t: Tensor, like: Tensor, found: list[Launch]) -> Tensor:
+    """`t.expand_as(like).contiguous()`; what it launches is appended to `found`."""
+    expanded = expand(t, like.shape)
+    if expanded.is_contiguous:
+        return expanded
+    fresh = contiguous(expanded)
+    found += copy(fresh, expanded)
+    return fresh
+
+
+def expand(t: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`t.expand(shape)`: broadcast dims get stride 0."""
+    pad = len(shape) - t.ndim
+    stride = [0] * pad
+    for size, st, want in zip(t.shape, t.stride, shape[pad:], strict=True):
+        stride.append(0 if size == 1 and want != 1 else st)
+    return replace(t, shape=shape, stride=tuple(stride))
+
+
+def fill(t: Tensor, *, because: str = "") -> list[Launch]:
+    """`t.fill_(number)`: one elementwise kernel without inputs; none for empty or CPU arrays."""
+    return elementwise([t], [], because=because or "fills with a number") if t.is_cuda else []
+
+
+def zero(t: Tensor, *, because: str = "") -> list[Launch]:
+    """`t.zero_()`: on CUDA a fill with 0, never a memset."""
+    return fill(t, because=because or "fills with 0")
