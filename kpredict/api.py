@@ -9,7 +9,7 @@ from typing import Any
 from kpredict.capture.run import capture
 from kpredict.capture.world import current_world, pretend_cuda
 from kpredict.eager.predict import predict_eager
-from kpredict.model import Entry, Mode, Phase, Phases, Report
+from kpredict.model import Entry, Mode, Op, Phase, Phases, Report
 
 __all__ = ["predict", "pretend_cuda"]
 
@@ -32,8 +32,8 @@ def predict(
         if "eager" in modes:
             plans[Mode.EAGER] = Phases(
                 **{
-                    Phase(p).value: predict_eager(ops, world.target)
-                    for p, ops in captured.ops.items()
+                    Phase(p).value: predict_eager([o for o in ops if isinstance(o, Op)], world.target)
+                    for p, ops in captured.items.items()
                 }
             )
         entry = Entry("", getattr(fn, "__name__", "fn"), 0, (), plans, captured.assumptions)

@@ -211,7 +211,8 @@ class Op:
     schema to its value, defaults filled in: Tensor, number, bool, str, None, or a tuple of those;
     dtypes, devices, layouts and memory formats are strings. `outputs` are the results in order
     (nested lists flattened). A backward op has the span of the forward op whose gradient it computes.
-    `tags` holds "view", "pointwise" and "reduction" as torch tags its ops.
+    `tags` holds "view", "pointwise" and "reduction" as torch tags its ops. `assumed` is the number
+    that a data-dependent op was told instead of reading the device.
     """
 
     name: str
@@ -224,6 +225,7 @@ class Op:
     stack: tuple[Span, ...] = ()
     tags: frozenset[str] = frozenset()
     grad_enabled: bool = False
+    assumed: float | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]

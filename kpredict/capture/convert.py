@@ -57,6 +57,7 @@ class Converter:
     """Turns calls into Ops, with ids for storages in the order they were first seen."""
 
     def __init__(self) -> None:
+        self.names: dict[int, str] = {}
         self._storages: dict[int, int] = {}
         self._alive: list[Any] = []
 
@@ -73,6 +74,10 @@ class Converter:
             found = self._storages[key] = len(self._storages)
             self._alive.append(owner)
         return found
+
+    def name(self, tensor: torch.Tensor, name: str) -> None:
+        """Call the array of `tensor` by `name` in reports, unless it has a name already."""
+        self.names.setdefault(self.storage(tensor), name)
 
     def tensor(self, t: torch.Tensor) -> Tensor:
         dense = t.layout is torch.strided
@@ -105,6 +110,7 @@ class Converter:
         module: str,
         phase: Phase,
         index: int,
+        assumed: float | None = None,
     ) -> Op:
         bound: dict[str, Any] = {}
         for i, (name, default) in enumerate(_schema(func)):
@@ -117,7 +123,7 @@ class Converter:
         outputs = self.value(result if isinstance(result, (list, tuple)) else (result,))
         return Op(
             str(func), bound, _flat(outputs), span, module, phase, index, stack,
-            _tags(func), torch.is_grad_enabled(),
+            _tags(func), torch.is_grad_enabled(), assumed,
         )  # fmt: skip
 
 

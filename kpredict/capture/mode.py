@@ -8,22 +8,32 @@ Private API touched: `torch._subclasses.fake_tensor`, `torch._guards`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch._guards import CompileContext, TracingContext
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._pytree import tree_leaves
+
+REAL_LIMIT = 1 << 16  # elements
 
 
 class Listener(Protocol):
-    """Who hears each op as it runs: `answer` may give its result without running it."""
+    """Who hears each op as it runs.
 
-    def answer(
-        self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[bool, Any]: ...
+    `answer` gives the result of an op it `knows` without running it (or NotImplemented); `settle`
+    gives numbers to sizes left open.
+    """
+
+    def knows(self, func: OpOverload) -> bool: ...
+
+    def answer(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any: ...
+
+    def settle(self, func: OpOverload, args: Sequence[Any], result: Any) -> Any: ...
 
     def heard(
         self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
@@ -34,8 +44,52 @@ def _decomposes(func: OpOverload) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 
 
+def _is_open(result: torch.Tensor | Sequence[object]) -> bool:
+    """Does some size depend on data the device would have?"""
+    return any(
+        isinstance(t, torch.Tensor) and t._has_symbolic_sizes_strides
+        for t in ((result,) if isinstance(result, torch.Tensor) else result)
+    )
+
+
+def _stays_real(
+    func: OpOverload, args: Sequence[object], kwargs: Mapping[str, object]
+) -> bool:
+    """Only small real CPU tensors go in, and nothing large or on another device comes out."""
+    device = kwargs.get("device")
+    if device is not None and torch.device(device).type != "cpu":  # type: ignore[call-overload]
+        return False
+    tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    if tensors:
+        return all(
+            not isinstance(t, FakeTensor)
+            and t.device.type == "cpu"
+            and t.untyped_storage().nbytes() <= REAL_LIMIT * 8
+            and type(t) in (torch.Tensor, torch.nn.Parameter)
+            for t in tensors
+        ) and _expansion(args) <= REAL_LIMIT
+    if not func._schema.returns or func.namespace != "aten":
+        return False
+    return _expansion(args) <= REAL_LIMIT
+
+
+def _expansion(args: Sequence[object]) -> int:
+    """An upper guess of the elements a factory or an expanding op makes: the product of a size."""
+    largest = 1
+    for arg in args:
+        if isinstance(arg, (list, tuple)) and arg and all(isinstance(n, int) for n in arg):
+            largest = max(largest, math.prod(max(int(n), 1) for n in arg))
+        elif isinstance(arg, (int, float)) and not isinstance(arg, bool):
+            largest = max(largest, int(min(abs(arg), 2**62)))
+    return largest
+
+
 class PretendGpu(FakeTensorMode):
-    """FakeTensorMode with CUDA tensors on any build; ops dispatched at the top are heard once."""
+    """FakeTensorMode with CUDA tensors on any build; ops dispatched at the top are heard once.
+
+    Small CPU tensors stay real, so control flow, `.item()`, `.numpy()` and data loaders on them work;
+    a CPU array of more than `REAL_LIMIT` elements is fake, so a large model costs no memory.
+    """
 
     def __init__(self) -> None:
         super().__init__(allow_non_fake_inputs=True, shape_env=ShapeEnv())
@@ -56,14 +110,17 @@ class PretendGpu(FakeTensorMode):
         kwargs: Mapping[str, object] | None = None,
     ) -> object:
         kwargs = kwargs or {}
-        listener = self.listener
         if (
-            listener is None
-            or self._depth
+            self._depth
             or func.namespace == "prim"  # C++ asks for a tensor's device: an error here aborts
             or CompileContext.try_get() is not None
             or TracingContext.try_get() is not None
         ):
+            return super().dispatch(func, types, args, kwargs)
+        if _stays_real(func, args, kwargs):
+            return func(*args, **kwargs)
+        listener = self.listener
+        if listener is None:
             return super().dispatch(func, types, args, kwargs)
         composite = self._composite.get(func)
         if composite is None:
@@ -75,9 +132,15 @@ class PretendGpu(FakeTensorMode):
                 return result
         self._depth += 1
         try:
-            answered, result = listener.answer(func, args, kwargs)
-            if not answered:
+            result = NotImplemented
+            if listener.knows(func):
+                with self:
+                    result = listener.answer(func, args, kwargs)
+            if result is NotImplemented:
                 result = super().dispatch(func, types, args, kwargs)
+                if isinstance(result, (torch.Tensor, tuple, list)) and _is_open(result):
+                    with self:
+                        result = listener.settle(func, args, result)
         finally:
             self._depth -= 1
         listener.heard(func, args, kwargs, result)

@@ -3,86 +3,139 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch._ops import OpOverload
 
 from kpredict.capture.convert import Converter
-from kpredict.capture.values import Values
+from kpredict.capture.values import ANSWERS, Values
 from kpredict.model import Op, Phase, Span
 
-_TORCH = torch.__path__[0]
-_KPREDICT = __file__.rsplit("/", 2)[0]
-_SKIPPED = {"aten.detach.default", "prim.device.default", "aten.lift_fresh.default"}
+_NEVER_USERS = (
+    torch.__path__[0], str(Path(__file__).parents[1]), "<frozen", "<string>", "<eval_with_key>",
+)  # fmt: skip
+_STDLIB = sysconfig.get_path("stdlib")
+_CALL_MODULE = torch.nn.Module._call_impl.__code__
+_SILENT = {"aten::detach", "aten::lift_fresh", "aten::alias"}
+
+
+class _Place(NamedTuple):
+    span: Span | None
+    stack: tuple[Span, ...]
+    module: str
+
+
+class Marker(Protocol):
+    """Something that is not an op but has its place in the stream, such as a compiled region."""
+
+    @property
+    def phase(self) -> Phase: ...
+
+
+Item = Op | Marker
 
 
 class Recorder:
-    """The ops of one run in stream order. `phase` is set by whoever drives the run."""
+    """The ops of one run in stream order, by phase. `phase` is set by whoever drives the run."""
 
-    def __init__(self, values: Values, converter: Converter) -> None:
-        self.ops: list[Op] = []
+    def __init__(
+        self, values: Values, converter: Converter, root: torch.nn.Module | None = None
+    ) -> None:
+        self.items: dict[Phase, list[Item]] = {phase: [] for phase in Phase}
         self.active = True
         self.phase = Phase.FORWARD
         self.values = values
         self.converter = converter
-        self._forward: dict[int, tuple[Span | None, tuple[Span, ...]]] = {}
-        self._seen_files: dict[str, bool] = {}
+        self._modules = {id(m): name for name, m in root.named_modules()} if root else {}
+        self._forward: dict[int, _Place] = {}
+        self._user_files: dict[str, bool] = {}
+        self._count = 0
 
-    def answer(
-        self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[bool, Any]:
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What runs under it is not the user's code: nothing is kept."""
+        before, self.active = self.active, False
+        try:
+            yield
+        finally:
+            self.active = before
+
+    def mark(self, item: Marker) -> None:
+        """Keep `item` at this place of the stream."""
+        if self.active:
+            self.items[self.phase].append(item)
+
+    def knows(self, func: OpOverload) -> bool:
+        self.values.taken = None
+        return func in ANSWERS
+
+    def answer(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return self.values.answer(func, args, kwargs, self.where)
+
+    def settle(self, func: OpOverload, args: Sequence[Any], result: Any) -> Any:
+        return self.values.settle(func, args, result, self.where)
 
     def heard(
         self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
     ) -> None:
-        name = str(func)
-        if not self.active or name in _SKIPPED:
+        if not self.active or func.namespace == "profiler" or func.name() in _SILENT:
             return
         node = torch._C._current_autograd_node()
         if node is None:
-            span, stack = self.where()
+            place = self._here()
             if torch.is_grad_enabled():
-                # the op's autograd node, made just before it was dispatched
-                self._forward.setdefault(torch.autograd._get_sequence_nr() - 1, (span, stack))
+                # the op's autograd node was made just before the op was dispatched
+                self._forward.setdefault(torch.autograd._get_sequence_nr() - 1, place)
             phase = self.phase
         else:
-            span, stack = self._forward.get(node._sequence_nr(), (None, ()))
+            place = self._forward.get(node._sequence_nr()) or self._here()
             phase = Phase.BACKWARD
-        self.ops.append(
-            self.converter.op(
-                func, args, kwargs, result, span=span, stack=stack, module="", phase=phase,
-                index=len(self.ops),
-            )
+        op = self.converter.op(
+            func, args, kwargs, result, span=place.span, stack=place.stack, module=place.module,
+            phase=phase, index=self._count, assumed=self.values.taken,
         )  # fmt: skip
+        self._count += 1
+        self.items[self.phase].append(op)
 
     def sync(self, what: str) -> None:
         """An explicit wait of the host, kept in order as an op of its own."""
         if self.active:
-            span, stack = self.where()
-            op = Op("kpredict.synchronize.default", {"what": what}, (), span, "", self.phase)
-            self.ops.append(op)
+            place = self._here()
+            op = Op(
+                "kpredict.synchronize.default", {"what": what}, (), place.span, place.module,
+                self.phase, self._count, place.stack,
+            )  # fmt: skip
+            self._count += 1
+            self.items[self.phase].append(op)
 
-    def where(self) -> tuple[Span | None, tuple[Span, ...]]:
-        """The innermost line outside torch and kpredict, and the lines that led to it."""
+    def where(self) -> Span | None:
+        """The user's line that is running."""
+        return self._here().span
+
+    def _here(self) -> _Place:
+        """The lines outside torch and kpredict that led here, innermost first, and the module."""
         spans: list[Span] = []
+        module = ""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             code = frame.f_code
             if self._is_users(code.co_filename):
                 spans.append(Span(code.co_filename, frame.f_lineno, code.co_name))
+            elif not module and code is _CALL_MODULE:
+                module = self._modules.get(id(frame.f_locals.get("self")), "")
             frame = frame.f_back
-        return (spans[0] if spans else None), tuple(spans)
+        return _Place(spans[0] if spans else None, tuple(spans), module)
 
     def _is_users(self, filename: str) -> bool:
-        known = self._seen_files.get(filename)
+        known = self._user_files.get(filename)
         if known is None:
-            known = self._seen_files[filename] = not (
-                filename.startswith((_TORCH, _KPREDICT, "<frozen", sys.prefix + "/bin"))
-                or "/lib/python3" in filename
-                and "/site-packages/" not in filename
+            known = self._user_files[filename] = not filename.startswith(_NEVER_USERS) and (
+                not filename.startswith(_STDLIB) or "-packages" in filename
             )
         return known

@@ -1,24 +1,44 @@
-"""Run a callable in the pretended world and keep its ops, phase by phase."""
+"""Run a callable in the pretended world and keep its ops, phase by phase, in its steady state.
+
+Conventions: inference is one call; training is forward, backward from the loss, optimizer step, with
+gradients None before the backward. What is counted is the call after the warm-up ones, so lazily
+made state (caches, optimizer moments) exists.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+import torch
+from torch.utils._pytree import tree_leaves
 
 from kpredict.capture.convert import Converter
-from kpredict.capture.recorder import Recorder
+from kpredict.capture.recorder import Item, Recorder
 from kpredict.capture.values import Values
 from kpredict.capture.world import World
-from kpredict.model import Assumption, Op, Phase
+from kpredict.model import Assumption, KpredictError, Phase
+
+
+class Optimizer(Protocol):
+    """Anything with a `step` method, as `torch.optim.Optimizer` has."""
+
+    def step(self) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The ops of each phase, and what had to be assumed to get them."""
+    """What each phase did, in stream order, and what had to be assumed to get there.
 
-    ops: Mapping[Phase, tuple[Op, ...]]
+    Items are Ops; in a run of compiled code also the compiled regions, at their place.
+    """
+
+    items: Mapping[Phase, tuple[Item, ...]]
     assumptions: tuple[Assumption, ...]
+    names: Mapping[int, str]
 
 
 def capture(
@@ -27,22 +47,116 @@ def capture(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
+    phases: Sequence[Phase] = (Phase.FORWARD,),
+    optimizer: Optimizer | None = None,
+    grad: bool | None = None,
     stated: Mapping[int | str, float] | None = None,
     warmups: int = 1,
+    root: torch.nn.Module | None = None,
 ) -> Captured:
-    """Call `fn` in its steady state (after `warmups` unrecorded calls) and return what it did."""
+    """Run `fn(*args, **kwargs)` through `phases` and return the last of `warmups + 1` runs.
+
+    `grad` False runs under no_grad, True with gradients, None as the caller's mode is. `stated`
+    gives values for data-dependent reads by line or "*". `root` names modules in the record.
+    Raises KpredictError when a backward is asked for and nothing that is returned needs gradients.
+    """
     values = Values(stated)
-    recorder = Recorder(values, Converter())
-    mode = world.mode
-    outer, mode.listener = mode.listener, recorder
-    try:
-        recorder.active = False
+    recorder = Recorder(values, Converter(), root if root is not None else _module_of(fn))
+    _name_arrays(recorder.converter, fn, args, kwargs or {})
+    with _listening(world, recorder), _grad(grad):
         for _ in range(warmups):
-            fn(*args, **(kwargs or {}))
-        recorder.active = True
-        fn(*args, **(kwargs or {}))
+            with recorder.paused():
+                _iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
+        values.assumptions.clear()
+        _iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
+    items: dict[Phase, tuple[Item, ...]] = {p: tuple(recorder.items[p]) for p in phases}
+    return Captured(items, tuple(values.assumptions.values()), recorder.converter.names)
+
+
+def _iterate(
+    recorder: Recorder, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+    phases: Sequence[Phase], optimizer: Optimizer | None,
+) -> None:  # fmt: skip
+    if Phase.BACKWARD in phases:
+        for leaf in (*_parameters(fn), *tree_leaves((args, dict(kwargs)))):
+            if isinstance(leaf, torch.Tensor) and leaf.is_leaf:
+                leaf.grad = None
+    recorder.phase = Phase.FORWARD
+    result = fn(*args, **kwargs)
+    if Phase.BACKWARD in phases:
+        loss = _loss(recorder, result)
+        recorder.phase = Phase.BACKWARD
+        loss.backward()  # type: ignore[no-untyped-call]
+    if Phase.STEP in phases and optimizer is not None:
+        recorder.phase = Phase.STEP
+        optimizer.step()
+    recorder.phase = Phase.FORWARD
+
+
+def _loss(recorder: Recorder, result: Any) -> torch.Tensor:
+    """A returned scalar, else the sum of all outputs that need gradients (not recorded)."""
+    outputs = [t for t in _tensors_of(result) if t.requires_grad]
+    if not outputs:
+        raise KpredictError(
+            "Nothing it returns needs gradients, so there is no backward.",
+            "Return a loss or an output that depends on parameters, or ask for forward only.",
+        )
+    if len(outputs) > 1 and outputs[0].numel() == 1:
+        return outputs[0]
+    if len(outputs) == 1 and outputs[0].numel() == 1:
+        return outputs[0]
+    with recorder.paused():
+        return sum((t.sum() for t in outputs[1:]), outputs[0].sum())
+
+
+def _tensors_of(result: Any) -> list[torch.Tensor]:
+    """Every tensor in nested containers, dataclasses and objects that hold tensors."""
+    leaves: list[torch.Tensor] = []
+    for leaf in tree_leaves(result):
+        if isinstance(leaf, torch.Tensor):
+            leaves.append(leaf)
+        elif hasattr(leaf, "__dict__") and not isinstance(leaf, (type, torch.nn.Module)):
+            leaves += [v for v in vars(leaf).values() if isinstance(v, torch.Tensor)]
+    return leaves
+
+
+def _module_of(fn: Callable[..., Any]) -> torch.nn.Module | None:
+    owner = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+    return owner if isinstance(owner, torch.nn.Module) else None
+
+
+def _parameters(fn: Callable[..., Any]) -> list[torch.Tensor]:
+    module = _module_of(fn)
+    return list(module.parameters()) if module is not None else []
+
+
+def _name_arrays(
+    converter: Converter, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Give inputs and parameters the names a person knows them by."""
+    with contextlib.suppress(TypeError, ValueError):
+        import inspect
+
+        target = fn.forward if isinstance(fn, torch.nn.Module) else fn
+        bound = inspect.signature(target).bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            leaves = [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
+            for i, leaf in enumerate(leaves):
+                converter.name(leaf, name if len(leaves) == 1 else f"{name}[{i}]")
+    module = _module_of(fn)
+    if module is not None:
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            converter.name(tensor, name)
+
+
+@contextmanager
+def _listening(world: World, recorder: Recorder) -> Iterator[None]:
+    outer, world.mode.listener = world.mode.listener, recorder
+    try:
+        yield
     finally:
-        mode.listener = outer
-    return Captured(
-        {Phase.FORWARD: tuple(recorder.ops)}, tuple(recorder.values.assumptions.values())
-    )
+        world.mode.listener = outer
+
+
+def _grad(enabled: bool | None) -> contextlib.AbstractContextManager[Any]:
+    return contextlib.nullcontext() if enabled is None else torch.set_grad_enabled(enabled)

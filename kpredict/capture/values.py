@@ -2,7 +2,8 @@
 
 `.item()`, `bool(tensor)`, `nonzero`, boolean masks and `unique` depend on data that a pretended
 GPU does not have. Each read gets the value the user stated for its line, else a default, and
-the assumption is kept for the report.
+the assumption is kept for the report. An op whose result shape depends on data is a row in
+`ANSWERS`: a function from its arguments to a result of the assumed shape.
 """
 
 from __future__ import annotations
@@ -12,11 +13,29 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch.utils._pytree import tree_map
 
 from kpredict.model import Assumption, Span
 
 aten = torch.ops.aten
-Where = Callable[[], tuple[Span | None, tuple[Span, ...]]]
+Where = Callable[[], Span | None]
+Answer = Callable[["Read", Sequence[Any], Mapping[str, Any]], Any]
+ANSWERS: dict[OpOverload, Answer] = {}
+
+
+class Read:
+    """One data-dependent read: `value(default, what)` gives the number to suppose."""
+
+    def __init__(self, values: Values, where: Where) -> None:
+        self._values = values
+        self._where = where
+
+    def value(self, default: float, what: str) -> float:
+        return self._values.value(default, what, self._where())
+
+    def count(self, default: int, limit: int, what: str) -> int:
+        """A number of elements, at least 0 and at most `limit`."""
+        return max(0, min(int(self.value(default, what)), limit))
 
 
 class Values:
@@ -25,30 +44,118 @@ class Values:
     def __init__(self, stated: Mapping[int | str, float] | None = None) -> None:
         self._stated = dict(stated or {})
         self.assumptions: dict[tuple[str, Span | None], Assumption] = {}
+        self.taken: float | None = None  # what the op being dispatched was told, if anything
 
     def answer(
         self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], where: Where
-    ) -> tuple[bool, Any]:
-        """(True, result) for an op that reads the device's data, else (False, None)."""
-        if func is aten._local_scalar_dense.default and args[0].device.type == "cuda":
-            return True, self._scalar(args[0], where)
-        if func is aten.nonzero.default and args[0].device.type == "cuda":
-            x = args[0]
-            n = int(self._value(x.numel() // 2, "elements found by nonzero", where))
-            rows = torch.empty_strided((n, x.dim()), (1, n), dtype=torch.int64, device=x.device)
-            return True, rows
-        return False, None
+    ) -> Any:
+        """The result of an op that reads the device's data, or NotImplemented to let it run."""
+        return ANSWERS[func](Read(self, where), args, kwargs)
 
-    def _scalar(self, x: torch.Tensor, where: Where) -> Any:
-        value = self._value(1, "value read by the host", where)
-        if x.dtype is torch.bool:
-            return bool(value)
-        if x.dtype.is_complex:
-            return complex(value)
-        return float(value) if x.dtype.is_floating_point else int(value)
-
-    def _value(self, default: float, what: str, where: Where) -> float:
-        span, _ = where()
+    def value(self, default: float, what: str, span: Span | None) -> float:
         value = self._stated.get(span.line if span else -1, self._stated.get("*", default))
         self.assumptions.setdefault((what, span), Assumption(what, f"{value:g}", span))
+        self.taken = value
         return value
+
+    def settle(
+        self, func: OpOverload, args: Sequence[Any], result: Any, where: Where
+    ) -> Any:
+        """Give a number to each size that fake tensors left open: half of the first input's."""
+        read = Read(self, where)
+        first = next((x for x in args if isinstance(x, torch.Tensor)), None)
+        default = max(int(first.numel()) // 2, 1) if first is not None else 1
+
+        def fixed(t: Any) -> Any:
+            if not isinstance(t, torch.Tensor) or all(type(s) is int for s in t.shape):
+                return t
+            what = f"elements that {func.name().removeprefix('aten::')} finds"
+            shape = [s if type(s) is int else int(read.value(default, what)) for s in t.shape]
+            return torch.empty(shape, dtype=t.dtype, device=t.device)
+
+        return tree_map(fixed, result)
+
+
+def answers(func: OpOverload) -> Callable[[Answer], Answer]:
+    """Register the result of a data-dependent op; return NotImplemented to let it run."""
+
+    def register(function: Answer) -> Answer:
+        ANSWERS[func] = function
+        return function
+
+    return register
+
+
+@answers(aten._local_scalar_dense.default)
+def scalar(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """`.item()`, `float(t)`, `bool(t)`: 1 unless stated."""
+    (x,) = args
+    value = read.value(1, "value read by the host")
+    if x.dtype is torch.bool:
+        return bool(value)
+    if x.dtype.is_complex:
+        return complex(value)
+    return float(value) if x.dtype.is_floating_point else int(value)
+
+
+@answers(aten.nonzero.default)
+def nonzero(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Half of the elements unless stated; the (n, dims) result is column-major, as on CUDA."""
+    (x,) = args
+    n = read.count(x.numel() // 2, x.numel(), "elements that nonzero finds")
+    return torch.empty_strided((n, x.dim()), (1, max(n, 1)), dtype=torch.int64, device=x.device)
+
+
+@answers(aten.masked_select.default)
+def masked_select(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Half of the elements unless stated."""
+    x, mask = args
+    total = torch.broadcast_shapes(x.shape, mask.shape).numel()
+    n = read.count(total // 2, total, "elements that the mask selects")
+    return torch.empty((n,), dtype=x.dtype, device=x.device)
+
+
+def _found(read: Read, mask: torch.Tensor) -> int:
+    return read.count(mask.numel() // 2, mask.numel(), "elements that the mask selects")
+
+
+@answers(aten.index.Tensor)
+def index(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A boolean index stands for as many integer ones as it has dims, each of the same length."""
+    x, indices = args
+    if not any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
+        return NotImplemented
+    integers: list[torch.Tensor | None] = []
+    for i in indices:
+        if i is None or i.dtype not in (torch.bool, torch.uint8):
+            integers.append(i)
+        else:
+            n = _found(read, i)
+            integers += [
+                torch.empty((n,), dtype=torch.int64, device=i.device) for _ in range(i.dim())
+            ]
+    return aten.index.Tensor(x, integers)
+
+
+@answers(aten.index_put_.default)
+@answers(aten._index_put_impl_.default)
+def index_put_(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """In place: the result is the input; a mask's element count is supposed."""
+    for i in args[1]:
+        if i is not None and i.dtype in (torch.bool, torch.uint8):
+            _found(read, i)
+            return args[0]
+    return NotImplemented
+
+
+@answers(aten.index_put.default)
+def index_put(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Out of place: a fresh array like the input."""
+    done = index_put_(read, args, kwargs)
+    return done if done is NotImplemented else torch.empty_like(args[0])
+
+
+@answers(aten.equal.default)
+def equal(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """`torch.equal` reads one boolean; true unless stated."""
+    return bool(read.value(1, "whether two tensors are equal"))

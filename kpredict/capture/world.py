@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from kpredict.capture.cuda_api import cuda_api
 from kpredict.capture.device_runtime import device_runtime
@@ -61,6 +62,22 @@ def _apply(self: torch.nn.Module, fn: Any, recurse: bool = True) -> torch.nn.Mod
 
 
 @contextmanager
+def _foreach_takes_fakes() -> Iterator[None]:
+    """Optimizers and clip_grad choose foreach by exact type; a fake parameter counts as one."""
+    import torch.optim.optimizer as optimizer
+    import torch.utils._foreach_utils as foreach
+
+    lists = (optimizer._foreach_supported_types, foreach._foreach_supported_types)
+    for types in lists:
+        types.append(FakeTensor)
+    try:
+        yield
+    finally:
+        for types in lists:
+            types.remove(FakeTensor)
+
+
+@contextmanager
 def pretend_cuda(target: str | Target | None = None) -> Iterator[World]:
     """Code under it sees one CUDA GPU: CUDA tensors and modules can be built and run, as metadata.
 
@@ -84,6 +101,7 @@ def pretend_cuda(target: str | Target | None = None) -> Iterator[World]:
             stack.enter_context(cuda_api(profile, world.on_sync))
             stack.enter_context(cuda_routes())
             stack.enter_context(mock.patch.object(torch.nn.Module, "_apply", _apply))
+            stack.enter_context(_foreach_takes_fakes())
             stack.enter_context(world.mode)
             yield world
     finally:
