@@ -33,6 +33,7 @@ class Iterator:
 
     shape: tuple[int, ...]
     operands: tuple[Operand, ...]
+    reduction: bool = False
 
     @property
     def numel(self) -> int:
@@ -84,8 +85,8 @@ class Iterator:
         operands = tuple(
             replace(o, address=o.address + start * o.strides[dim]) for o in self.operands
         )
-        if size > 1:
-            return Iterator(shape, operands)
+        if size > 1 or self.reduction:
+            return Iterator(shape, operands, self.reduction)
         sizes, strides = _coalesce(list(shape), [list(o.strides) for o in operands])
         return Iterator(
             tuple(sizes),
@@ -128,7 +129,7 @@ def iterate(
         Operand(tuple(s), t.dtype, t.itemsize, t.offset * t.itemsize, i < len(outputs))
         for i, (t, s) in enumerate(zip(tensors, ordered, strict=True))
     )
-    return Iterator(tuple(sizes), operands)
+    return Iterator(tuple(sizes), operands, reduction)
 
 
 def _byte_strides(t: Tensor, full: tuple[int, ...]) -> list[int]:
