@@ -1,0 +1,170 @@
+"""Flags that several commands share, and how they become Requests."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kpredict.model import KpredictError, Mode, Phase
+from kpredict.request import FORWARD, TRAINING, Request, parse_dims, parse_stated, split_path
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _compose(*decorators: Decorator) -> Decorator:
+    def apply(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply
+
+
+paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH[::NAME]...")
+
+target_options = _compose(
+    click.option("--target", metavar="GPU", help="The GPU to predict for; default h100."),
+    click.option(
+        "--cuda", type=click.Choice(["12", "13"]),
+        help="The CUDA release torch was built with, where it matters; default 13.",
+    ),
+)  # fmt: skip
+
+analysis_options = _compose(
+    click.option(
+        "--input", "inputs", multiple=True, metavar="NAME=SPEC",
+        help="An argument: x=f32[64,128], n==3, act=\"relu\", xs.0=f32[4]. Repeatable.",
+    ),
+    click.option(
+        "--dim", "dims", multiple=True, metavar="NAME=N,...",
+        help="Sizes of named dimensions in annotations and inputs.",
+    ),
+    click.option(
+        "--phases", type=click.Choice(["forward", "training"]),
+        help="forward: inference; training: also backward and, with make_optimizer, the step.",
+    ),
+    click.option("--train/--eval", "train", default=None, help="Override train() or eval()."),
+    click.option("--grad/--no-grad", "grad", default=None, help="Override whether grad mode is on."),
+    click.option(
+        "--mode", "modes", type=click.Choice([m.value for m in Mode]), multiple=True,
+        help="Which plans to make; default all.",
+    ),
+    click.option(
+        "--compile-optimizer", is_flag=True,
+        help="In the compiled plan, compile the optimizer's step too.",
+    ),
+    click.option(
+        "--assume", multiple=True, metavar="LINE=VALUE",
+        help="What a read of the device's data on LINE gives; '*=VALUE' for every one.",
+    ),
+    click.option(
+        "--timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True,
+        metavar="SECONDS", help="Give up on a file after this long.",
+    ),
+)  # fmt: skip
+
+output_options = _compose(
+    click.option(
+        "-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
+        help="Write the result to FILE; its ending picks the format unless -f does.",
+    ),
+    click.option("-v", "--verbose", count=True, help="More: every launch, the file's own output."),
+    click.option("-q", "--quiet", is_flag=True, help="Less: the answer only."),
+    click.option(
+        "--color", type=click.Choice(["auto", "always", "never"]), default="auto",
+        help="When to colour; auto honours NO_COLOR and FORCE_COLOR.",
+    ),
+)  # fmt: skip
+
+
+def requests(
+    paths: Sequence[str],
+    *,
+    inputs: Sequence[str] = (),
+    dims: Sequence[str] = (),
+    phases: str | None = None,
+    train: bool | None = None,
+    grad: bool | None = None,
+    modes: Sequence[str] = (),
+    compile_optimizer: bool = False,
+    assume: Sequence[str] = (),
+    timeout: float = 120.0,
+    target: str | None = None,
+    cuda: str | None = None,
+) -> list[Request]:
+    """One Request per file, in the order given; several `f.py::name` of one file join.
+
+    Raises KpredictError for flags that cannot be understood and files that are not there.
+    """
+    from kpredict.source.inputs import parse_input
+    from kpredict.targets import target as find_target
+
+    find_target(target)
+    for text in inputs:
+        parse_input(text)
+    names: dict[str, list[str]] = {}
+    for path in paths:
+        file, name = split_path(path)
+        for found in _files(file):
+            names.setdefault(found, []).extend([name] if name else [])
+    chosen = tuple(Mode(m) for m in modes) or tuple(Mode)
+    wanted: tuple[Phase, ...] | None = {"forward": FORWARD, "training": TRAINING}.get(phases or "")
+    return [
+        Request(
+            file, tuple(entry), tuple(inputs), parse_dims(dims), chosen, wanted, train, grad,
+            compile_optimizer, parse_stated(assume), target, int(cuda) if cuda else None, timeout,
+        )
+        for file, entry in names.items()
+    ]  # fmt: skip
+
+
+def _files(path: str) -> list[str]:
+    """The file itself, or the Python files of a folder, sorted; hidden folders are left out."""
+    where = Path(path)
+    if where.is_dir():
+        found = sorted(
+            str(p)
+            for p in where.rglob("*.py")
+            if not any(part.startswith(".") for part in p.relative_to(where).parts)
+        )
+        if not found:
+            raise KpredictError(f"There is no Python file in {path}.")
+        return found
+    if not where.exists():
+        command = "" if "/" in path or "." in path else "`kpredict --help` lists the commands."
+        raise KpredictError(f"There is no file {path}.", command)
+    return [path]
+
+
+def use_color(choice: str, output: str | None = None) -> bool:
+    """Whether to colour: the flag, else FORCE_COLOR, NO_COLOR, TERM=dumb, else a terminal."""
+    if choice != "auto":
+        return choice == "always"
+    if output is not None:
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()
+
+
+def emit(text: str, output: str | None = None) -> None:
+    """The result: to stdout, or to a file that is replaced whole."""
+    if not text.endswith("\n"):
+        text += "\n"
+    if output is None:
+        sys.stdout.write(text)
+        return
+    where = Path(output)
+    try:
+        partial = where.with_name(f".{where.name}.{os.getpid()}")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(where)
+    except OSError as error:
+        raise KpredictError(f"{output} cannot be written: {error.strerror}.") from None
