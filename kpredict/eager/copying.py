@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kpredict.eager.elementwise import elementwise
-from kpredict.eager.iterator import iterate
+from kpredict.eager.iterator import fastest_first, iterate
 from kpredict.eager.launches import contiguous, memcpy, sync
 from kpredict.model import Launch, Tensor
 
@@ -67,7 +67,7 @@ def _across(dst: Tensor, src: Tensor, non_blocking: bool, because: str) -> list[
     # the side that converts: the GPU for a non-blocking copy, else the host
     if src.is_cuda == non_blocking:
         target = dst if dst.is_contiguous else contiguous(dst)
-        casted = src if src.dtype == dst.dtype else _like(src, dst.dtype)
+        casted = src if src.dtype == dst.dtype else like(src, dst.dtype)
         found = copy(casted, src) if casted is not src else []
         source = _expanded_contiguous(casted, dst, found)
     else:
@@ -81,10 +81,37 @@ def _across(dst: Tensor, src: Tensor, non_blocking: bool, because: str) -> list[
     return found
 
 
-def _like(t: Tensor, dtype: str) -> Tensor:
-    """`t.to(dtype)`: a fresh array, same strides where they are dense, else row-major."""
-    fresh = contiguous(t, dtype=dtype)
-    return replace(fresh, stride=t.stride) if t.is_dense else fresh
+def like(t: Tensor, dtype: str = "", shape: tuple[int, ...] | None = None) -> Tensor:
+    """`torch.empty_like(t)`: a fresh dense array with its dims laid out in the order of `t`'s.
+
+    With a `shape` of its own it is row-major.
+    """
+    fresh = contiguous(t, shape=shape, dtype=dtype)
+    if shape is not None or t.is_contiguous:
+        return fresh
+    if t.is_dense:
+        return replace(fresh, stride=t.stride)
+    strides, step = [0] * t.ndim, 1
+    for d in fastest_first(t.shape, t.stride):
+        strides[d] = step
+        step *= max(t.shape[d], 1)
+    return replace(fresh, stride=tuple(strides))
+
+
+def to(t: Tensor, dtype: str) -> tuple[Tensor, list[Launch]]:
+    """`t.to(dtype)`: itself when it is of that dtype, else a copy in the same order of dims."""
+    if t.dtype == dtype:
+        return t, []
+    fresh = like(t, dtype)
+    return fresh, copy(fresh, t, because=f"casts to {dtype}")
+
+
+def compact(t: Tensor) -> tuple[Tensor, list[Launch]]:
+    """`t.contiguous()`: itself when row-major and dense, else a copy that is."""
+    if t.is_contiguous:
+        return t, []
+    fresh = contiguous(t)
+    return fresh, copy(fresh, t, because="the kernels want it contiguous")
 
 
 def _expanded_contiguous(t: Tensor, like: Tensor, found: list[Launch]) -> Tensor:

@@ -141,6 +141,11 @@ def _byte_strides(t: Tensor, full: tuple[int, ...]) -> list[int]:
     return out
 
 
+def fastest_first(shape: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int, ...]:
+    """Dims of one array from the smallest stride to the largest, as an iterator would go."""
+    return _order(shape, [list(stride)], 0) if len(shape) > 1 else tuple(range(len(shape)))
+
+
 def _order(full: tuple[int, ...], strides: list[list[int]], n_reduced: int) -> tuple[int, ...]:
     """Dims sorted by ascending stride, ties kept (TensorIterator reorder_dimensions).
 
