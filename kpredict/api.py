@@ -1,4 +1,4 @@
-"""The Python interface: `predict` and `pretend_cuda`. Imports torch; the package itself does not."""
+"""The Python interface: `predict` and `pretend_cuda`. Imports torch; `import kpredict` does not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def predict(
         if "eager" in modes:
             plans[Mode.EAGER] = Phases(
                 **{
-                    Phase(p).value: predict_eager([o for o in ops if isinstance(o, Op)], world.target)
+                    Phase(p).value: predict_eager(
+                        [o for o in ops if isinstance(o, Op)], world.target
+                    )
                     for p, ops in captured.items.items()
                 }
             )

@@ -210,7 +210,7 @@ class Op:
     `name` is what torch prints (`aten.addmm.default`). `args` maps every argument of the op's
     schema to its value, defaults filled in: Tensor, number, bool, str, None, or a tuple of those;
     dtypes, devices, layouts and memory formats are strings. `outputs` are the results in order
-    (nested lists flattened). A backward op has the span of the forward op whose gradient it computes.
+    (nested lists flattened). A backward op has the span of the forward op it differentiates.
     `tags` holds "view", "pointwise" and "reduction" as torch tags its ops. `assumed` is the number
     that a data-dependent op was told instead of reading the device.
     """

@@ -37,22 +37,19 @@ def _row(
     )  # fmt: skip
 
 
-TARGETS: Mapping[str, Target] = MappingProxyType(
-    {
-        t.name: t
-        for t in (
-            _row("t4", "Tesla T4", (7, 5), 40, 320, 4, 1590, 16384, 8.1, 8.1, 65),
-            _row("rtx3090", "NVIDIA GeForce RTX 3090", (8, 6), 82, 936, 6, 1695, 24576, 35.6, 35.6, 71),
-            _row("a10g", "NVIDIA A10G", (8, 6), 80, 600, 6, 1710, 24576, 31.5, 35, 70),
-            _row("a100", "NVIDIA A100-SXM4-80GB", (8, 0), 108, 2039, 40, 1410, 81920, 19.5, 156, 312),
-            _row("l4", "NVIDIA L4", (8, 9), 58, 300, 48, 2040, 24576, 30.3, 60, 121),
-            _row("rtx4090", "NVIDIA GeForce RTX 4090", (8, 9), 128, 1008, 72, 2520, 24576, 82.6, 82.6, 165),
-            _row("h100", "NVIDIA H100 80GB HBM3", (9, 0), 132, 3350, 50, 1980, 81920, 66.9, 494, 989),
-            _row("h200", "NVIDIA H200", (9, 0), 132, 4800, 50, 1980, 144384, 66.9, 494, 989),
-            _row("b200", "NVIDIA B200", (10, 0), 148, 8000, 126, 1965, 184320, 80, 1100, 2250),
-        )
-    }
-)  # fmt: skip
+_ROWS = (
+    # name, GPU, capability, SMs, GB/s, L2 MiB, MHz, memory MiB, fp32, tf32, fp16 TFLOP/s (dense)
+    _row("t4", "Tesla T4", (7, 5), 40, 320, 4, 1590, 16384, 8.1, 8.1, 65),
+    _row("rtx3090", "GeForce RTX 3090", (8, 6), 82, 936, 6, 1695, 24576, 35.6, 35.6, 71),
+    _row("a10g", "NVIDIA A10G", (8, 6), 80, 600, 6, 1710, 24576, 31.5, 35, 70),
+    _row("a100", "A100-SXM4-80GB", (8, 0), 108, 2039, 40, 1410, 81920, 19.5, 156, 312),
+    _row("l4", "NVIDIA L4", (8, 9), 58, 300, 48, 2040, 24576, 30.3, 60, 121),
+    _row("rtx4090", "GeForce RTX 4090", (8, 9), 128, 1008, 72, 2520, 24576, 82.6, 82.6, 165),
+    _row("h100", "H100 80GB HBM3", (9, 0), 132, 3350, 50, 1980, 81920, 66.9, 494, 989),
+    _row("h200", "NVIDIA H200", (9, 0), 132, 4800, 50, 1980, 144384, 66.9, 494, 989),
+    _row("b200", "NVIDIA B200", (10, 0), 148, 8000, 126, 1965, 184320, 80, 1100, 2250),
+)
+TARGETS: Mapping[str, Target] = MappingProxyType({row.name: row for row in _ROWS})
 
 
 def target(name: str | None = None, torch: str | None = None, cuda: int | None = None) -> Target:

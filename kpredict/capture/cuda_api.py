@@ -83,6 +83,14 @@ def _constant(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
+_NOTHING = (
+    "_lazy_init init set_device manual_seed manual_seed_all seed seed_all empty_cache ipc_collect "
+    "reset_peak_memory_stats reset_max_memory_allocated reset_accumulated_memory_stats "
+    "set_rng_state set_rng_state_all set_stream _lazy_call set_sync_debug_mode "
+    "set_per_process_memory_fraction check_error"
+)
+
+
 def _stand_ins(target: Target, on_sync: Callable[[str], None]) -> dict[str, Any]:
     gpu = properties(target)
     bf16 = target.sm >= 80
@@ -101,16 +109,7 @@ def _stand_ins(target: Target, on_sync: Callable[[str], None]) -> dict[str, Any]
         "_get_device_properties": gpu,
     }  # fmt: skip
     functions: dict[str, Any] = {name: _constant(value) for name, value in answers.items()}
-    functions |= {
-        name: _nothing
-        for name in (
-            "_lazy_init", "init", "set_device", "manual_seed", "manual_seed_all", "seed",
-            "seed_all", "empty_cache", "ipc_collect", "reset_peak_memory_stats",
-            "reset_max_memory_allocated", "reset_accumulated_memory_stats", "set_rng_state",
-            "set_rng_state_all", "set_stream", "_lazy_call", "set_sync_debug_mode",
-            "set_per_process_memory_fraction", "check_error",
-        )
-    }  # fmt: skip
+    functions |= dict.fromkeys(_NOTHING.split(), _nothing)
     functions["get_rng_state"] = _rng_state
     functions["get_rng_state_all"] = lambda: [_rng_state()]
     functions["synchronize"] = lambda *_: on_sync("torch.cuda.synchronize()")

@@ -167,9 +167,7 @@ class _Runtime:
         meta = self._registry[_META]
         if not meta:
             raise _unsupported("the meta device's guard")
-        guard = _virtuals(
-            "c10/core/impl/DeviceGuardImplInterface.h", "DeviceGuardImplInterface {"
-        )
+        guard = _virtuals("c10/core/impl/DeviceGuardImplInterface.h", "DeviceGuardImplInterface {")
         self._guard_table = _Table(meta, guard)
         self._guard_table.answer(_GUARD_ONE, one)
         self._guard = (ctypes.c_void_p * 2)(self._guard_table.address)

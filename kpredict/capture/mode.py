@@ -19,6 +19,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves
 
+from kpredict.model import KpredictError
+
 REAL_LIMIT = 1 << 16  # elements
 
 
@@ -39,6 +41,8 @@ class Listener(Protocol):
         self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
     ) -> None: ...
 
+    def sync(self, what: str) -> None: ...
+
 
 def _decomposes(func: OpOverload) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
@@ -52,22 +56,41 @@ def _is_open(result: torch.Tensor | Sequence[object]) -> bool:
     )
 
 
-def _stays_real(
-    func: OpOverload, args: Sequence[object], kwargs: Mapping[str, object]
-) -> bool:
+def _mutated(func: OpOverload, args: Sequence[object], error: Exception) -> Any:
+    """What an op without a fake implementation returns, if it only writes into its arguments."""
+    schema = func._schema
+    written = [
+        arg
+        for arg, declared in zip(args, schema.arguments, strict=False)
+        if declared.alias_info is not None and declared.alias_info.is_write
+    ]
+    if not schema.returns:
+        return None
+    if written and all(r.alias_info is not None for r in schema.returns):
+        return written[0] if len(schema.returns) == 1 else tuple(written[: len(schema.returns)])
+    raise KpredictError(
+        f"{func} says nothing about the shape it returns on a GPU.",
+        f"Give it a fake implementation with torch.library.register_fake({func.name()!r}).",
+    ) from error
+
+
+def _stays_real(func: OpOverload, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     """Only small real CPU tensors go in, and nothing large or on another device comes out."""
     device = kwargs.get("device")
     if device is not None and torch.device(device).type != "cpu":  # type: ignore[call-overload]
         return False
     tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     if tensors:
-        return all(
-            not isinstance(t, FakeTensor)
-            and t.device.type == "cpu"
-            and t.untyped_storage().nbytes() <= REAL_LIMIT * 8
-            and type(t) in (torch.Tensor, torch.nn.Parameter)
-            for t in tensors
-        ) and _expansion(args) <= REAL_LIMIT
+        return (
+            all(
+                not isinstance(t, FakeTensor)
+                and t.device.type == "cpu"
+                and t.untyped_storage().nbytes() <= REAL_LIMIT * 8
+                and type(t) in (torch.Tensor, torch.nn.Parameter)
+                for t in tensors
+            )
+            and _expansion(args) <= REAL_LIMIT
+        )
     if not func._schema.returns or func.namespace != "aten":
         return False
     return _expansion(args) <= REAL_LIMIT
@@ -87,13 +110,13 @@ def _expansion(args: Sequence[object]) -> int:
 class PretendGpu(FakeTensorMode):
     """FakeTensorMode with CUDA tensors on any build; ops dispatched at the top are heard once.
 
-    Small CPU tensors stay real, so control flow, `.item()`, `.numpy()` and data loaders on them work;
-    a CPU array of more than `REAL_LIMIT` elements is fake, so a large model costs no memory.
+    Small CPU tensors stay real, so control flow, `.item()`, `.numpy()` and data loaders work on
+    them; a CPU array of more than `REAL_LIMIT` elements is fake, so a large model costs no memory.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, listener: Listener) -> None:
         super().__init__(allow_non_fake_inputs=True, shape_env=ShapeEnv())
-        self.listener: Listener | None = None
+        self.listener = listener
         self._depth = 0
         self._composite: dict[OpOverload, bool] = {}
 
@@ -120,8 +143,6 @@ class PretendGpu(FakeTensorMode):
         if _stays_real(func, args, kwargs):
             return func(*args, **kwargs)
         listener = self.listener
-        if listener is None:
-            return super().dispatch(func, types, args, kwargs)
         composite = self._composite.get(func)
         if composite is None:
             composite = self._composite[func] = _decomposes(func)
@@ -137,7 +158,10 @@ class PretendGpu(FakeTensorMode):
                 with self:
                     result = listener.answer(func, args, kwargs)
             if result is NotImplemented:
-                result = super().dispatch(func, types, args, kwargs)
+                try:
+                    result = super().dispatch(func, types, args, kwargs)
+                except NotImplementedError as error:
+                    result = _mutated(func, args, error)
                 if isinstance(result, (torch.Tensor, tuple, list)) and _is_open(result):
                     with self:
                         result = listener.settle(func, args, result)
@@ -145,5 +169,3 @@ class PretendGpu(FakeTensorMode):
             self._depth -= 1
         listener.heard(func, args, kwargs, result)
         return result
-
-

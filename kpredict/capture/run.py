@@ -1,8 +1,8 @@
 """Run a callable in the pretended world and keep its ops, phase by phase, in its steady state.
 
-Conventions: inference is one call; training is forward, backward from the loss, optimizer step, with
-gradients None before the backward. What is counted is the call after the warm-up ones, so lazily
-made state (caches, optimizer moments) exists.
+Conventions: inference is one call; training is forward, backward from the loss, optimizer step,
+with gradients None before the backward. What is counted is the call after the warm-up ones, so
+state made lazily (caches, optimizer moments) exists.
 """
 
 from __future__ import annotations

@@ -58,9 +58,7 @@ class Values:
         self.taken = value
         return value
 
-    def settle(
-        self, func: OpOverload, args: Sequence[Any], result: Any, where: Where
-    ) -> Any:
+    def settle(self, func: OpOverload, args: Sequence[Any], result: Any, where: Where) -> Any:
         """Give a number to each size that fake tensors left open: half of the first input's."""
         read = Read(self, where)
         first = next((x for x in args if isinstance(x, torch.Tensor)), None)

@@ -15,10 +15,13 @@ from unittest import mock
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from kpredict.capture.convert import Converter
 from kpredict.capture.cuda_api import cuda_api
 from kpredict.capture.device_runtime import device_runtime
 from kpredict.capture.mode import PretendGpu
+from kpredict.capture.recorder import Recorder
 from kpredict.capture.routes import cuda_routes
+from kpredict.capture.values import Values
 from kpredict.model import Target
 from kpredict.targets import target as find_target
 
@@ -28,12 +31,12 @@ class World:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.mode = PretendGpu()
+        idle = Recorder(Values(), Converter())  # outside a capture: data-dependent ops still answer
+        idle.active = False
+        self.mode = PretendGpu(idle)
 
     def on_sync(self, what: str) -> None:
-        listener = self.mode.listener
-        if listener is not None:
-            listener.sync(what)  # type: ignore[attr-defined]
+        self.mode.listener.sync(what)
 
 
 _current: ContextVar[World | None] = ContextVar("kpredict_world", default=None)

@@ -1,4 +1,4 @@
-"""Short constructors for what rules yield. Op, line, module and phase are added by the predictor."""
+"""Short constructors for what rules yield. The predictor adds op, line, module and phase."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def sync(because: str) -> Launch:
 
 
 def workspace(numel: int, dtype: str) -> Tensor:
-    """A temporary array that host code allocates: 1-D, contiguous, on the GPU, memory of its own."""
+    """A temporary array that host code allocates: 1-D, contiguous, on the GPU, its own memory."""
     return Tensor((numel,), (1,), dtype, "cuda", next(_fresh_storage))
 
 
