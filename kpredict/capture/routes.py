@@ -1,43 +1,91 @@
 """Ops whose C++ composite would take the CPU's way on a CPU build: the CUDA choice, one row each.
 
-Registered for the AutogradCUDA key, so only tensors that say CUDA are routed and calls from inside
-C++ composites are routed too.
+C++ takes the CUDA way by itself wherever it only asks for the device. Here are the ops that ask a
+dispatch stub of the CUDA library, which a CPU build does not have. A route is registered for the
+AutogradCUDA key, so only tensors that say CUDA are routed, calls from inside C++ composites are
+routed too, and dynamo and AOTAutograd trace what it dispatches. Under inference mode, where that key
+is off, fake tensors ask for the op's Python decomposition: the route again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
+from unittest import mock
 
 import torch
+from torch._C import DispatchKey
+from torch._ops import OpOverload
+
+from kpredict.capture import attention
+from kpredict.capture.missing_kernels import META
+from kpredict.model import Target
 
 Route = Callable[..., Any]
-ROUTES: dict[str, Route] = {}
+_COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
 
-def route(op: str) -> Callable[[Route], Route]:
-    def register(function: Route) -> Route:
-        ROUTES[op] = function
-        return function
-
-    return register
-
-
-@route("rms_norm")
 def rms_norm(
-    input: torch.Tensor, normalized_shape: Any, weight: Any = None, eps: float | None = None
+    target: Target,
+    input: torch.Tensor,
+    normalized_shape: Any,
+    weight: torch.Tensor | None = None,
+    eps: float | None = None,
 ) -> torch.Tensor:
     """CUDA has one fused kernel (layer_norm.cpp rms_norm_symint: any CUDA input is fused)."""
-    return torch.ops.aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]
+    out: torch.Tensor = torch.ops.aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]
+    return out
+
+
+ROUTES: dict[str, Route] = {
+    "_fused_sdp_choice": attention.fused_choice,
+    "rms_norm": rms_norm,
+    "scaled_dot_product_attention": attention.scaled_dot_product_attention,
+}
+"""ATen op (with overload) → the function that takes the CUDA way; its first argument is the target."""
+
+
+def _overload(name: str) -> OpOverload:
+    packet, _, overload = name.partition(".")
+    found: OpOverload = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    return found
+
+
+def composite(name: str, *args: Any, **kwargs: Any) -> Any:
+    """The op's own C++ composite, past any route."""
+    return _overload(name)._op_dk(_COMPOSITE, *args, **kwargs)
+
+
+def _decomposition(name: str, function: Route) -> Route:
+    """The route for CUDA tensors, C++ for others: what fake tensors run under inference mode."""
+
+    def decompose(*args: Any, **kwargs: Any) -> Any:
+        first = next(a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor))
+        if first.device.type == "cuda":
+            return function(*args, **kwargs)
+        return composite(name, *args, **kwargs)
+
+    return decompose
 
 
 @contextmanager
-def cuda_routes() -> Iterator[None]:
-    library = torch.library.Library("aten", "IMPL")
-    try:
+def cuda_routes(target: Target) -> Iterator[None]:
+    """Route while entered; the library's missing shape functions are there as well."""
+    with ExitStack() as stack:
+        stack.enter_context(attention.cuda_priority(target))
+        library = torch.library.Library("aten", "IMPL")
+        stack.callback(library._destroy)
+        for name, meta in META.items():
+            library.impl(name, meta, "Meta")
         for name, function in ROUTES.items():
-            library.impl(name, function, "AutogradCUDA")
+            routed = partial(function, target)
+            library.impl(name, routed, "AutogradCUDA")
+            op = _overload(name)
+            if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), _COMPOSITE):
+                decompose = _decomposition(name, routed)
+                stack.enter_context(mock.patch.dict(op.py_kernels, {_COMPOSITE: decompose}))
+                op._dispatch_cache.clear()
+                stack.callback(op._dispatch_cache.clear)
         yield
-    finally:
-        library._destroy()

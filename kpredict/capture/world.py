@@ -102,7 +102,7 @@ def pretend_cuda(target: str | Target | None = None) -> Iterator[World]:
         with ExitStack() as stack:
             stack.enter_context(device_runtime())
             stack.enter_context(cuda_api(profile, world.on_sync))
-            stack.enter_context(cuda_routes())
+            stack.enter_context(cuda_routes(profile))
             stack.enter_context(mock.patch.object(torch.nn.Module, "_apply", _apply))
             stack.enter_context(_foreach_takes_fakes())
             stack.enter_context(world.mode)
