@@ -49,7 +49,7 @@ analysis_options = _compose(
         help="forward: inference; training: also backward and, with make_optimizer, the step.",
     ),
     click.option("--train/--eval", "train", default=None, help="Override train() or eval()."),
-    click.option("--grad/--no-grad", "grad", default=None, help="Override whether grad mode is on."),
+    click.option("--grad/--no-grad", "grad", default=None, help="Override the grad mode."),
     click.option(
         "--mode", "modes", type=click.Choice([m.value for m in Mode]), multiple=True,
         help="Which plans to make; default all.",

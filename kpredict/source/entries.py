@@ -1,0 +1,342 @@
+"""A file's text → Source: its entry points, what says their inputs, and its conventions.
+
+In: Python text. Out: a frozen Source. Nothing is imported or run; the one place libcst reads a
+whole file for the main job. Raises KpredictError for text that is not Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from kpredict.model import KpredictError
+from kpredict.source.annotations import spec_of_annotation
+from kpredict.source.inputs import InputSpec, parse_directive
+
+
+class EntryKind(StrEnum):
+    FUNCTION = "function"
+    METHOD = "method"
+    MODULE = "module"
+    SCRIPT = "script"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter, without `self`. `kind` is "positional", "keyword", "args" or "kwargs";
+    `annotated` is what a jaxtyping annotation says of it."""
+
+    name: str
+    kind: str = "positional"
+    has_default: bool = False
+    annotated: InputSpec | None = None
+
+    @property
+    def required(self) -> bool:
+        return not self.has_default and self.kind in ("positional", "keyword")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """Something that can be called. For a module the parameters are `forward`'s and `init`
+    those of `__init__`; `directive` holds what comments on it say of its inputs."""
+
+    name: str
+    kind: EntryKind
+    line: int
+    end_line: int
+    parameters: tuple[Parameter, ...] = ()
+    init: tuple[Parameter, ...] = ()
+    directive: Mapping[str, InputSpec] = field(default_factory=dict)
+    has_directive: bool = False
+
+    def parameter(self, name: str) -> Parameter | None:
+        return next((p for p in self.parameters if p.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """`# kpredict: ignore[KP201] reason` or `# noqa: KP201`; no codes means every one."""
+
+    line: int
+    codes: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a file says of itself. `entry`, `training` and `stated` come from its `ENTRY`, `MODE`
+    and `D2H_VALUE`; `defines` are the names its top level binds by def and class."""
+
+    path: str
+    text: str
+    entries: tuple[EntryPoint, ...] = ()
+    defines: frozenset[str] = frozenset()
+    entry: str = ""
+    training: bool = False
+    stated: float | None = None
+    has_main_block: bool = False
+    suppressions: tuple[Suppression, ...] = ()
+
+    def find(self, name: str) -> EntryPoint | None:
+        return next((e for e in self.entries if e.name == name), None)
+
+    @property
+    def conventional(self) -> EntryPoint | None:
+        """The entry that `get_inputs()` is for: what ENTRY names, else the class `Model`."""
+        return self.find(self.entry or "Model") if "get_inputs" in self.defines else None
+
+
+def read_source(path: str, text: str) -> Source:
+    """Read one file's text. Raises KpredictError with the line of a syntax error."""
+    try:
+        module = cst.parse_module(text)
+    except (cst.ParserSyntaxError, RecursionError) as error:
+        raise _not_python(path, text, error) from None
+    try:
+        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        reader = _Reader()
+        wrapper.visit(reader)
+    except RecursionError:
+        raise KpredictError(f"{path} is nested too deeply to be read.") from None
+    return reader.source(path, text)
+
+
+def _not_python(path: str, text: str, error: Exception) -> KpredictError:
+    try:
+        ast.parse(text)
+    except SyntaxError as found:
+        return KpredictError(f"Syntax error on line {found.lineno}: {found.msg.rstrip('.?')}.")
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    line = f" on line {error.raw_line}" if isinstance(error, cst.ParserSyntaxError) else ""
+    return KpredictError(f"libcst cannot read it{line}.")
+
+
+_DIRECTIVE = re.compile(r"#\s*kpredict:\s*(.*)")
+_IGNORE = re.compile(r"ignore(?:\[([^\]]*)\])?\s*(.*)")
+_NOQA = re.compile(r"#\s*noqa:\s*((?:[A-Z]+\d+[\s,]*)+)(.*)")
+
+
+class _Reader(cst.CSTVisitor):
+    """Collects defs, comments and the conventions' assignments in one pass."""
+
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self) -> None:
+        self._scopes: list[tuple[str, cst.CSTNode]] = []
+        self._found: list[tuple[EntryPoint, tuple[int, int]]] = []
+        self._classes: dict[str, cst.ClassDef] = {}
+        self._methods: dict[str, dict[str, cst.FunctionDef]] = {}
+        self._comments: dict[int, str] = {}
+        self._constants: dict[str, object] = {}
+        self._defines: set[str] = set()
+        self._main = False
+
+    def _lines(self, node: cst.CSTNode) -> tuple[int, int]:
+        where = self.get_metadata(PositionProvider, node)
+        return where.start.line, where.end.line
+
+    # what the file defines
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        if not self._scopes:
+            self._defines.add(node.name.value)
+            self._classes[node.name.value] = node
+            self._methods[node.name.value] = {}
+        self._scopes.append((node.name.value, node))
+
+    def leave_ClassDef(self, original_node: cst.ClassDef) -> None:
+        self._scopes.pop()
+        name = original_node.name.value
+        if self._scopes or not self._is_module(original_node):
+            return
+        methods = self._methods[name]
+        forward = methods.get("forward")
+        first, last = self._lines(original_node)
+        line = self._def_line(original_node)
+        entry = EntryPoint(
+            name, EntryKind.MODULE, line, last,
+            _parameters(forward.params, method=True) if forward else (),
+            _parameters(methods["__init__"].params, method=True) if "__init__" in methods else (),
+        )  # fmt: skip
+        self._found.append((entry, (first, self._body_line(original_node))))
+
+    def _is_module(self, node: cst.ClassDef) -> bool:
+        name = node.name.value
+        bases = [_dotted(b.value) for b in node.bases]
+        if "forward" in self._methods.get(name, {}):
+            return bool(bases)
+        return any(
+            base.rsplit(".", 1)[-1] == "Module"
+            or (base in self._classes and base != name and self._is_module(self._classes[base]))
+            for base in bases
+        )
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        name = node.name.value
+        if not self._scopes:
+            self._defines.add(name)
+            self._add(node, name, EntryKind.FUNCTION)
+        elif len(self._scopes) == 1 and isinstance(self._scopes[0][1], cst.ClassDef):
+            owner = self._scopes[0][0]
+            self._methods[owner][name] = node
+            self._add(node, f"{owner}.{name}", EntryKind.METHOD)
+        self._scopes.append((name, node))
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
+        self._scopes.pop()
+
+    def _add(self, node: cst.FunctionDef, name: str, kind: EntryKind) -> None:
+        first, last = self._lines(node)
+        static = any(_dotted(d.decorator) == "staticmethod" for d in node.decorators)
+        method = kind is EntryKind.METHOD and not static
+        entry = EntryPoint(
+            name, kind, self._def_line(node), last, _parameters(node.params, method=method)
+        )
+        self._found.append((entry, (first, self._body_line(node))))
+
+    def _def_line(self, node: cst.FunctionDef | cst.ClassDef) -> int:
+        return self._lines(node.name)[0]
+
+    def _body_line(self, node: cst.FunctionDef | cst.ClassDef) -> int:
+        """The line of the first statement in the body; a docstring is passed over."""
+        body = node.body.body
+        if not body:
+            return self._def_line(node)
+        at = 1 if len(body) > 1 and _is_docstring(body[0]) else 0
+        return self._lines(body[at])[0]
+
+    # comments and conventions
+
+    def visit_Comment(self, node: cst.Comment) -> None:
+        self._comments[self._lines(node)[0]] = node.value
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if not self._scopes and len(node.targets) == 1:
+            name = _dotted(node.targets[0].target)
+            if name in ("ENTRY", "MODE", "D2H_VALUE"):
+                self._constants[name] = _constant(node.value)
+
+    def visit_If(self, node: cst.If) -> None:
+        test = node.test
+        if not self._scopes and isinstance(test, cst.Comparison):
+            self._main |= "__name__" in (
+                _dotted(test.left), *(_dotted(c.comparator) for c in test.comparisons)
+            )  # fmt: skip
+
+    def source(self, path: str, text: str) -> Source:
+        directives = {
+            line: match[1].strip()
+            for line, comment in self._comments.items()
+            if (match := _DIRECTIVE.match(comment))
+        }
+        entries = [self._with_directive(e, span, directives) for e, span in self._found]
+        forwards = {e.name: e for e in entries}
+        entries = [self._with_forward(e, forwards) for e in entries]
+        entry, mode = self._constants.get("ENTRY"), self._constants.get("MODE")
+        stated = self._constants.get("D2H_VALUE")
+        return Source(
+            path, text, tuple(sorted(entries, key=lambda e: e.line)), frozenset(self._defines),
+            entry if isinstance(entry, str) else "", mode == "training",
+            float(stated) if isinstance(stated, (int, float)) else None, self._main,
+            tuple(_suppressions(self._comments)),
+        )  # fmt: skip
+
+    def _with_directive(
+        self, entry: EntryPoint, span: tuple[int, int], directives: Mapping[int, str]
+    ) -> EntryPoint:
+        """Comments right above the def, beside it, and before the body's first statement."""
+        first, body = span
+        while first - 1 in self._comments:
+            first -= 1
+        last = max(body - 1, entry.line)
+        texts = [
+            text for line, text in sorted(directives.items())
+            if first <= line <= last and not _IGNORE.fullmatch(text)
+        ]  # fmt: skip
+        if not texts:
+            return entry
+        return _replace(entry, parse_directive(", ".join(texts)), True)
+
+    def _with_forward(self, entry: EntryPoint, all_entries: Mapping[str, EntryPoint]) -> EntryPoint:
+        """A module's inputs may be told on `forward`, its own arguments on `__init__`."""
+        if entry.kind is not EntryKind.MODULE:
+            return entry
+        told: dict[str, InputSpec] = {}
+        has = entry.has_directive
+        for method in ("__init__", "forward"):
+            found = all_entries.get(f"{entry.name}.{method}")
+            if found is not None:
+                told |= found.directive
+                has |= found.has_directive
+        return _replace(entry, told | dict(entry.directive), has)
+
+
+def _replace(entry: EntryPoint, directive: Mapping[str, InputSpec], has: bool) -> EntryPoint:
+    return EntryPoint(
+        entry.name, entry.kind, entry.line, entry.end_line, entry.parameters, entry.init,
+        directive, has,
+    )  # fmt: skip
+
+
+def _suppressions(comments: Mapping[int, str]) -> Sequence[Suppression]:
+    found: list[Suppression] = []
+    for line, comment in sorted(comments.items()):
+        directive = _DIRECTIVE.match(comment)
+        ignore = _IGNORE.fullmatch(directive[1].strip()) if directive else None
+        noqa = _NOQA.search(comment)
+        match = ignore or noqa
+        if match is not None:
+            codes = tuple(c for c in re.split(r"[\s,]+", match[1] or "") if c)
+            found.append(Suppression(line, codes, match[2].strip()))
+    return found
+
+
+def _parameters(params: cst.Parameters, *, method: bool) -> tuple[Parameter, ...]:
+    positional = [*params.posonly_params, *params.params]
+    found = [_parameter(p, "positional") for p in positional[1 if method else 0 :]]
+    if isinstance(params.star_arg, cst.Param):
+        found.append(_parameter(params.star_arg, "args"))
+    found += [_parameter(p, "keyword") for p in params.kwonly_params]
+    if params.star_kwarg is not None:
+        found.append(_parameter(params.star_kwarg, "kwargs"))
+    return tuple(found)
+
+
+def _parameter(param: cst.Param, kind: str) -> Parameter:
+    annotated = spec_of_annotation(param.annotation.annotation) if param.annotation else None
+    return Parameter(param.name.value, kind, param.default is not None, annotated)
+
+
+def _dotted(node: cst.BaseExpression) -> str:
+    """`torch.nn.Module` as text; empty for anything but names and attributes."""
+    match node:
+        case cst.Name(value=name):
+            return name
+        case cst.Attribute(value=inner, attr=cst.Name(value=name)):
+            head = _dotted(inner)
+            return f"{head}.{name}" if head else ""
+        case cst.Subscript(value=inner):
+            return _dotted(inner)
+    return ""
+
+
+def _constant(node: cst.BaseExpression) -> object:
+    try:
+        return ast.literal_eval(cst.Module([]).code_for_node(node))
+    except (ValueError, SyntaxError):
+        return None
+
+
+def _is_docstring(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.SimpleString()), *_]):
+            return True
+    return False
