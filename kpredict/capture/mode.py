@@ -142,6 +142,8 @@ class PretendGpu(FakeTensorMode):
             return super().dispatch(func, types, args, kwargs)
         if _stays_real(func, args, kwargs):
             return func(*args, **kwargs)
+        if "generator" in kwargs:  # no data, no seed
+            kwargs = {**kwargs, "generator": None}
         listener = self.listener
         composite = self._composite.get(func)
         if composite is None:

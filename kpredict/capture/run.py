@@ -86,7 +86,7 @@ def _iterate(
     if Phase.BACKWARD in phases:
         loss = _loss(recorder, result)
         recorder.phase = Phase.BACKWARD
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
     if Phase.STEP in phases and optimizer is not None:
         recorder.phase = Phase.STEP
         optimizer.step()

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import Any
-from unittest import mock
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -19,8 +17,11 @@ from kpredict.capture.convert import Converter
 from kpredict.capture.cuda_api import cuda_api
 from kpredict.capture.device_runtime import device_runtime
 from kpredict.capture.mode import PretendGpu
+from kpredict.capture.modules import movable_modules
+from kpredict.capture.profilers import unmeasured
 from kpredict.capture.recorder import Recorder
 from kpredict.capture.routes import cuda_routes
+from kpredict.capture.tensors import dataless_tensors
 from kpredict.capture.values import Values
 from kpredict.model import Target
 from kpredict.targets import target as find_target
@@ -44,24 +45,6 @@ _current: ContextVar[World | None] = ContextVar("kpredict_world", default=None)
 
 def current_world() -> World | None:
     return _current.get()
-
-
-def _apply(self: torch.nn.Module, fn: Any, recurse: bool = True) -> torch.nn.Module:
-    """`Module._apply` that replaces parameters: torch's swaps them in place, which fakes refuse."""
-    if recurse:
-        for child in self.children():
-            child._apply(fn)
-    for name, parameter in self._parameters.items():
-        if parameter is None:
-            continue
-        with torch.no_grad():
-            moved = fn(parameter)
-        if moved is not parameter:
-            self._parameters[name] = torch.nn.Parameter(moved, parameter.requires_grad)
-    for name, buffer in self._buffers.items():
-        if buffer is not None:
-            self._buffers[name] = fn(buffer)
-    return self
 
 
 @contextmanager
@@ -103,7 +86,9 @@ def pretend_cuda(target: str | Target | None = None) -> Iterator[World]:
             stack.enter_context(device_runtime())
             stack.enter_context(cuda_api(profile, world.on_sync))
             stack.enter_context(cuda_routes(profile))
-            stack.enter_context(mock.patch.object(torch.nn.Module, "_apply", _apply))
+            stack.enter_context(movable_modules())
+            stack.enter_context(dataless_tensors())
+            stack.enter_context(unmeasured(world.mode))
             stack.enter_context(_foreach_takes_fakes())
             stack.enter_context(world.mode)
             yield world
