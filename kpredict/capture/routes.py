@@ -44,7 +44,7 @@ ROUTES: dict[str, Route] = {
     "rms_norm": rms_norm,
     "scaled_dot_product_attention": attention.scaled_dot_product_attention,
 }
-"""ATen op (with overload) → the function that takes the CUDA way; its first argument is the target."""
+"""ATen op, with overload → the function that takes the CUDA way, target first."""
 
 
 def _overload(name: str) -> OpOverload:
