@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from kpredict.eager.elementwise import elementwise
 from kpredict.eager.registry import find
-from kpredict.model import Basis, Launch, Op, Plan, RoundTrip, Target, Tensor, Unknown
+from kpredict.graph import round_trips
+from kpredict.model import Basis, Launch, Op, Plan, Target, Tensor, Unknown
 
 
 def launches_of(op: Op, target: Target) -> tuple[list[Launch], Unknown | None]:
@@ -48,36 +49,6 @@ def predict_eager(ops: Iterable[Op], target: Target) -> Plan:
         if unknown is not None:
             unknowns.append(unknown)
     return Plan(tuple(launches), round_trips(launches), unknowns=tuple(unknowns))
-
-
-def round_trips(launches: Sequence[Launch]) -> tuple[RoundTrip, ...]:
-    """Arrays that one launch writes and a later one reads, with the bytes of both directions.
-
-    A storage written anew starts a new intermediate.
-    """
-    written: dict[int, tuple[int, Tensor, int]] = {}
-    readers: dict[int, list[tuple[int, int]]] = {}
-    found: list[RoundTrip] = []
-
-    def close(storage: int) -> None:
-        if storage in written and readers.get(storage):
-            at, tensor, size = written[storage]
-            reads = readers[storage]
-            found.append(
-                RoundTrip(tensor, at, tuple(i for i, _ in reads), size + sum(b for _, b in reads))
-            )
-        readers.pop(storage, None)
-
-    for i, launch in enumerate(launches):
-        for access in launch.reads:
-            if access.tensor.storage in written:
-                readers.setdefault(access.tensor.storage, []).append((i, access.bytes))
-        for access in launch.writes:
-            close(access.tensor.storage)
-            written[access.tensor.storage] = (i, access.tensor, access.bytes)
-    for storage in list(written):
-        close(storage)
-    return tuple(sorted(found, key=lambda r: (r.writer, r.readers)))
 
 
 def _tensors(values: Sequence[object]) -> list[Tensor]:
