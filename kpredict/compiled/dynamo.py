@@ -1,0 +1,114 @@
+"""The one place that touches dynamo's private API: graph breaks, skipped frames, recompilations.
+
+Private API touched: `torch._dynamo.symbolic_convert`, `torch._dynamo.guards`, `torch._dynamo.exc`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from kpredict.compiled.patching import Patches
+from kpredict.model import GraphBreak, Span
+
+_SKIPPED = "Skipping the function and falling back to eager"
+_EXPLANATION = re.compile(r"Explanation: (.+?)(?=\n\s*\n|\n\s*Hint:|\Z)", re.DOTALL)
+_HINT = re.compile(r"Hint: (.+)")
+_LEAD_IN = re.compile(r"^(Encountered graph break when|Failed to handle graph break)[^\n]*\n+")
+
+
+@dataclass(slots=True)
+class Heard:
+    """What dynamo said while it traced, in order."""
+
+    graph_breaks: list[GraphBreak] = field(default_factory=list)
+    skipped: list[GraphBreak] = field(default_factory=list)
+    recompiles: list[GraphBreak] = field(default_factory=list)
+
+
+@contextmanager
+def dynamo(heard: Heard) -> Iterator[None]:
+    """Keep what dynamo says while this is entered; its compiled code is forgotten before and after."""
+    torch._dynamo.reset()
+    with ExitStack() as stack:
+        patches = Patches(stack)
+        patches.wrap(
+            "torch._dynamo.symbolic_convert", "InstructionTranslatorBase.log_graph_break",
+            lambda original: _breaks(original, heard),
+        )  # fmt: skip
+        patches.wrap(
+            "torch._dynamo.guards", "get_and_maybe_log_recompilation_reasons",
+            lambda original: _recompiles(original, heard),
+        )  # fmt: skip
+        try:
+            yield
+        finally:
+            torch._dynamo.reset()
+
+
+def _breaks(original: Callable[..., Any], heard: Heard) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
+    def log_graph_break(*args: Any, **kwargs: Any) -> Any:
+        said = signature.bind(*args, **kwargs).arguments
+        error = said.get("exc")
+        if not getattr(error, "logged", False):
+            reason = str(said["reason"])
+            found = GraphBreak(plain_words(reason), _line_of(error))
+            (heard.skipped if _SKIPPED in reason else heard.graph_breaks).append(found)
+        return original(*args, **kwargs)
+
+    return log_graph_break
+
+
+def _recompiles(original: Callable[..., Any], heard: Heard) -> Callable[..., Any]:
+    def get_reasons(*args: Any, **kwargs: Any) -> Any:
+        reasons = original(*args, **kwargs)
+        frame = args[1] if len(args) > 1 else kwargs.get("frame")
+        if reasons and frame is not None:
+            code = frame.f_code
+            line = Span(code.co_filename, code.co_firstlineno, code.co_name)
+            text = reasons[-1] if isinstance(reasons, (list, tuple)) else str(reasons)
+            heard.recompiles.append(GraphBreak(_one_line(str(text)), line))
+        return reasons
+
+    return get_reasons
+
+
+def _line_of(error: Any) -> Span | None:
+    stack = getattr(error, "real_stack", None) or torch._guards.TracingContext.extract_stack()
+    for frame in reversed(list(stack or ())):
+        if not frame.filename.startswith((torch.__path__[0], "<")):
+            return Span(frame.filename, frame.lineno or 0, frame.name)
+    return None
+
+
+def plain_words(reason: str) -> str:
+    """Dynamo's message as "What happened: why (hint)", on one line."""
+    text = _LEAD_IN.sub("", reason.strip())
+    title = _one_line(text.split("\n", 1)[0])
+    explanation = _EXPLANATION.search(text)
+    hint = _HINT.search(text)
+    words = title
+    if explanation is not None:
+        words += f": {_one_line(explanation[1])}"
+    if hint is not None:
+        words += f" Hint: {_one_line(hint[1])}"
+    return words
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def is_compile_error(error: BaseException) -> bool:
+    """Did torch.compile itself fail (and not the user's code under it)?"""
+    from torch._dynamo.exc import TorchDynamoException
+
+    return isinstance(error, TorchDynamoException)

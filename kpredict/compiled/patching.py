@@ -1,0 +1,51 @@
+"""Replacing private attributes for a while, with a clear error when a release has lost one."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import torch
+
+from kpredict.model import KpredictError
+
+
+def find(module: str, path: str) -> tuple[Any, str]:
+    """(owner, attribute) of a private name; KpredictError naming the release when it is gone."""
+    try:
+        owner: Any = importlib.import_module(module)
+        *parents, name = path.split(".")
+        for parent in parents:
+            owner = getattr(owner, parent)
+        getattr(owner, name)
+    except (ImportError, AttributeError) as error:
+        raise KpredictError(
+            f"torch {torch.__version__} has no {module}.{path}, which the compiled plan needs.",
+            "The eager plan is not affected. Use torch 2.11 to 2.14 for the compiled one.",
+        ) from error
+    return owner, name
+
+
+class Patches:
+    """Replacements that are undone together when `stack` closes."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+
+    def set(self, module: str, path: str, value: Any) -> None:
+        owner, name = find(module, path)
+        self._stack.enter_context(mock.patch.object(owner, name, value))
+
+    def wrap(self, module: str, path: str, make: Callable[[Any], Any]) -> None:
+        """Put `make(original)` in the place of the original."""
+        owner, name = find(module, path)
+        self.set(module, path, make(getattr(owner, name)))
+
+    def configure(self, module: str, values: Mapping[str, Any]) -> None:
+        """Set the options of a torch config module that this release knows."""
+        config = importlib.import_module(module)
+        known = {key: value for key, value in values.items() if hasattr(config, key)}
+        self._stack.enter_context(config.patch(known))

@@ -1,0 +1,63 @@
+"""Run a callable under torch.compile in the pretended world, and plan what its regions launch.
+
+`compiling(world)` makes torch.compile decide for the target while it is entered; the `Compiler` it
+gives wraps a callable, keeps graph breaks and regions, and turns a capture into plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from kpredict.capture.run import Captured
+from kpredict.capture.world import World
+from kpredict.compiled.dynamo import Heard, dynamo, is_compile_error
+from kpredict.compiled.inductor import inductor
+from kpredict.compiled.plan import predict_compiled
+from kpredict.compiled.region import Region
+from kpredict.model import GraphBreak, Phase, Plan
+
+
+@dataclass(slots=True)
+class Compiler:
+    """torch.compile for the target: what it made of one callable."""
+
+    world: World
+    options: Mapping[str, Any] = field(default_factory=dict)
+    heard: Heard = field(default_factory=Heard)
+    regions: list[Region] = field(default_factory=list)
+    failure: str = ""
+
+    def wrap(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """`torch.compile(fn)` with the options given; nothing is compiled for a real device."""
+        return torch.compile(fn, **self.options)
+
+    @property
+    def graph_breaks(self) -> tuple[GraphBreak, ...]:
+        return tuple(self.heard.graph_breaks)
+
+    @property
+    def skipped(self) -> tuple[GraphBreak, ...]:
+        """Frames dynamo gave up on: all of their ops run eagerly."""
+        return tuple(self.heard.skipped)
+
+    def plans(self, captured: Captured) -> dict[Phase, Plan]:
+        return {
+            phase: predict_compiled(items, self.world.target, self.graph_breaks)
+            for phase, items in captured.items.items()
+        }
+
+
+@contextmanager
+def compiling(world: World, options: Mapping[str, Any] | None = None) -> Iterator[Compiler]:
+    """While entered, torch.compile (ours and the user's own) decides for the world's target."""
+    compiler = Compiler(world, dict(options or {}))
+    with inductor(world, compiler.regions), dynamo(compiler.heard):
+        yield compiler
+
+
+__all__ = ["Compiler", "compiling", "is_compile_error"]
