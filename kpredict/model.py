@@ -485,7 +485,7 @@ class Entry:
     plans: Mapping[Mode, Phases] = field(default_factory=dict)
     assumptions: tuple[Assumption, ...] = ()
     source: str = ""
-    array_names: Mapping[int, str] = field(default_factory=dict)
+    array_names: Mapping[Mode, Mapping[int, str]] = field(default_factory=dict)
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
@@ -498,13 +498,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An entry point or file that could not be analysed: a result too."""
+    """An entry point or file that could not be analysed: a result too. `skipped` marks one that
+    nobody asked for by name and that lacks inputs only."""
 
     file: str
     message: str
     hint: str = ""
     name: str = ""
     line: int = 0
+    skipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,6 +516,7 @@ class Report:
     target: Target
     entries: tuple[Entry, ...] = ()
     errors: tuple[Failure, ...] = ()
+    skipped: tuple[Failure, ...] = ()
     seconds: float = 0.0
     peak_mb: float = 0.0
 

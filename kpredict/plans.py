@@ -1,0 +1,100 @@
+"""A callable and its arguments → its plans, one per mode. Imports torch; joins capture and predictors.
+
+Used by the Python interface and by the session that analyses files, so that both say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from kpredict.capture.run import Captured, Optimizer, capture
+from kpredict.capture.world import World
+from kpredict.eager.predict import predict_eager
+from kpredict.model import Assumption, Mode, Op, Phase, Phases
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What to run and how. `grad` None leaves the grad mode as it is; `stated` are values of
+    data-dependent reads by line or "*"; `file` is the file whose lines the report is about."""
+
+    fn: Callable[..., Any]
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    phases: tuple[Phase, ...] = (Phase.FORWARD,)
+    optimizer: Optimizer | None = None
+    compile_optimizer: bool = False
+    grad: bool | None = None
+    stated: Mapping[int | str, float] = field(default_factory=dict)
+    root: torch.nn.Module | None = None
+    file: str = ""
+    warmups: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The answer: plans by mode, names of arrays by mode, assumptions, and what went wrong."""
+
+    by_mode: Mapping[Mode, Phases]
+    names: Mapping[Mode, Mapping[int, str]] = field(default_factory=dict)
+    assumptions: tuple[Assumption, ...] = ()
+    failures: Mapping[Mode, Exception] = field(default_factory=dict)
+
+
+def make_plans(world: World, call: Call, modes: Iterable[Mode]) -> Plans:
+    """Capture and predict each mode. A mode that fails is in `failures`; the others go on."""
+    by_mode: dict[Mode, Phases] = {}
+    names: dict[Mode, Mapping[int, str]] = {}
+    assumptions: dict[Assumption, None] = {}
+    failures: dict[Mode, Exception] = {}
+    for mode in modes:
+        predict = _PREDICTORS.get(mode)
+        if predict is None:
+            continue
+        try:
+            phases, captured = predict(world, call)
+        except Exception as error:
+            failures[mode] = error
+            continue
+        by_mode[mode] = phases
+        names[mode] = captured.names
+        assumptions |= dict.fromkeys(captured.assumptions)
+    return Plans(by_mode, names, tuple(assumptions), failures)
+
+
+def _eager(world: World, call: Call) -> tuple[Phases, Captured]:
+    with torch.compiler.set_stance("force_eager"):
+        captured = capture(
+            world, call.fn, call.args, call.kwargs, phases=call.phases, optimizer=call.optimizer,
+            grad=call.grad, stated=call.stated, root=call.root, warmups=call.warmups,
+        )  # fmt: skip
+    return plans_of_ops(world, captured, call.file), captured
+
+
+def plans_of_ops(world: World, captured: Captured, file: str) -> Phases:
+    """The eager plan of each captured phase."""
+    return Phases(
+        **{
+            phase.value: predict_eager(
+                [anchored(item, file) for item in items if isinstance(item, Op)], world.target
+            )
+            for phase, items in captured.items.items()
+        }
+    )
+
+
+def anchored(op: Op, file: str) -> Op:
+    """The op placed at the innermost line of `file` that led to it, if one did."""
+    if op.span is None or op.span.file == file:
+        return op
+    span = next((s for s in op.stack if s.file == file), None)
+    return op if span is None else replace(op, span=span)
+
+
+_PREDICTORS: Mapping[Mode, Callable[[World, Call], tuple[Phases, Captured]]] = {
+    Mode.EAGER: _eager,
+}

@@ -1,0 +1,178 @@
+"""Parent side: one child process per file, its answer or what became of it. No torch.
+
+In: a Request. Out: the Entries and Failures that the child managed to give. The child appends
+pickled messages to a file, so what it had found before a crash or the timeout is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kpredict.model import Entry, Failure, Report, Target
+from kpredict.request import Request
+from kpredict.targets import target as find_target
+
+LOG_TAIL = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the child is about to do: told beforehand, so that a crash has a place."""
+
+    doing: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The child's last word."""
+
+    peak_mb: float
+
+
+Message = Stage | Done | Entry | Failure | Target
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One file's results. `output` is what the user's code printed."""
+
+    entries: tuple[Entry, ...] = ()
+    errors: tuple[Failure, ...] = ()
+    skipped: tuple[Failure, ...] = ()
+    target: Target | None = None
+    seconds: float = 0.0
+    peak_mb: float = 0.0
+    output: str = ""
+
+
+def analyse(requests: Iterable[Request], heard: Callable[[Answer], None] | None = None) -> Report:
+    """Every file in turn; a file that fails is an error in the report and the others go on.
+
+    `heard` is told each answer as it comes, e.g. to show what the user's code printed.
+    """
+    answers: list[Answer] = []
+    fallback: Target | None = None
+    for request in requests:
+        fallback = find_target(request.target, cuda=request.cuda)
+        answer = ask(request)
+        answers.append(answer)
+        if heard is not None:
+            heard(answer)
+    target = next((a.target for a in answers if a.target is not None), fallback or find_target())
+    return Report(
+        target,
+        tuple(e for a in answers for e in a.entries),
+        tuple(f for a in answers for f in a.errors),
+        skipped=tuple(f for a in answers for f in a.skipped),
+        seconds=sum(a.seconds for a in answers),
+        peak_mb=max((a.peak_mb for a in answers), default=0.0),
+    )
+
+
+def ask(request: Request) -> Answer:
+    """Analyse one file in a child process of its own."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="kpredict-", ignore_cleanup_errors=True) as folder:
+        where = Path(folder)
+        (where / "request").write_bytes(pickle.dumps(request))
+        code = _run(request, where)
+        messages = _read_messages(where / "answer")
+        output = (where / "output").read_text(errors="replace")
+    answer = _gather(request, messages, code, output)
+    return replace(answer, seconds=time.perf_counter() - start, output=output)
+
+
+def _run(request: Request, where: Path) -> int | None:
+    """The child's exit code; None when it ran out of time."""
+    scratch = where / "scratch"
+    scratch.mkdir()
+    env = os.environ | {
+        "KPREDICT_SESSION": str(where), "PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg",
+        "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "WANDB_MODE": "disabled",
+        "TRITON_CACHE_DIR": str(scratch / "triton"), "HF_HUB_OFFLINE": "1",
+        "TQDM_DISABLE": "1",
+    }  # fmt: skip
+    with open(where / "output", "wb") as output:
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kpredict.session.child", str(where)],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            return child.wait(request.timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            _end(child)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of the child and of the processes its user code started."""
+    if hasattr(os, "killpg"):
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+    else:
+        child.kill()
+    child.wait()
+
+
+def _read_messages(path: Path) -> list[Message]:
+    messages: list[Message] = []
+    if path.exists():
+        with path.open("rb") as stream:
+            while True:
+                try:
+                    messages.append(pickle.load(stream))
+                except (EOFError, pickle.UnpicklingError):  # the end, or cut off by a crash
+                    return messages
+    return messages
+
+
+def _gather(request: Request, messages: list[Message], code: int | None, output: str) -> Answer:
+    entries = tuple(m for m in messages if isinstance(m, Entry))
+    failures = [m for m in messages if isinstance(m, Failure)]
+    errors = [f for f in failures if not f.skipped]
+    target = next((m for m in messages if isinstance(m, Target)), None)
+    done = next((m for m in messages if isinstance(m, Done)), None)
+    if done is None:
+        stage = next((m for m in reversed(messages) if isinstance(m, Stage)), Stage("starting"))
+        errors.append(_untimely_end(request, stage, code, output))
+    elif not entries and not errors:
+        skipped = [f for f in failures if f.skipped]
+        hint = skipped[0].hint if skipped else "Name one as f.py::name and give --input x=f32[64]."
+        errors.append(
+            Failure(request.file, "No entry point whose inputs are known was found.", hint)
+        )
+    return Answer(
+        entries, tuple(errors), tuple(f for f in failures if f.skipped), target,
+        peak_mb=done.peak_mb if done else 0.0,
+    )  # fmt: skip
+
+
+def _untimely_end(request: Request, stage: Stage, code: int | None, output: str) -> Failure:
+    """Why there is no last word: time, a signal, an exit."""
+    during = f"while {stage.doing}"
+    last = next((line for line in reversed(output[-LOG_TAIL:].splitlines()) if line.strip()), "")
+    hint = f"Its last words: {last.strip()[:200]}" if last else ""
+    if code is None:
+        message = f"Not done after {request.timeout:g} s, {during}."
+        hint = "Give it more time with --timeout, or less to do."
+    elif code == -signal.SIGKILL:
+        message = f"Killed {during}: probably out of memory."
+    elif code < 0:
+        message = f"Crashed {during}: {signal.Signals(-code).name}."
+    else:
+        message = f"Ended by itself {during}, with exit code {code}."
+    return Failure(request.file, message, hint, stage.name)
