@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kpredict.eager.launches import Array, kernel, memset, workspace
-from kpredict.model import Launch, Tensor
+from kpredict.model import Launch, Target, Tensor
 
 SCAN_CHUNK = 2**30
 """Elements per scan: ATen cuts longer ones (max_cub_size)."""
@@ -27,13 +27,15 @@ def key_bits(largest: int) -> int:
 
 
 def radix_sort(
-    ins: Sequence[Tensor], outs: Sequence[Tensor], *, bits: int | None = None
-) -> list[Launch]:
+    ins: Sequence[Tensor], outs: Sequence[Tensor], *, bits: int | None = None,
+    target: Target | None = None,
+) -> list[Launch]:  # fmt: skip
     """DeviceRadixSort of keys (first) with at most one array of values.
 
     One block does it all while the elements fit its registers: 256 threads with 19 elements of 4
     bytes each, fewer for wider ones. Longer inputs: two memsets, a histogram, an exclusive sum, and
     per 8 bits of key (`bits`, default all) and per 2^28 elements a memset and a onesweep pass.
+    Before compute capability 9.0 keys of 1 or 2 bytes take three kernels per 7 (or 5) bits instead.
     """
     keys = ins[0]
     n = keys.numel
@@ -43,7 +45,10 @@ def radix_sort(
     if n <= _THREADS * max(19 * 4 // widest, 1):
         why = f"{n} elements fit one block"
         return [kernel("DeviceRadixSortSingleTileKernel", ins, outs, because=why)]
-    passes = -(-(keys.itemsize * 8 if bits is None else bits) // _RADIX_BITS)
+    width = keys.itemsize * 8 if bits is None else bits
+    if target is not None and target.sm < 90 and keys.itemsize < 4:
+        return _swept_up_and_down(ins, outs, width)
+    passes = -(-width // _RADIX_BITS)
     portions = -(-n // _PORTION)
     bins = workspace(passes * 2**_RADIX_BITS, "int32")
     counters = workspace(passes * portions, "int32")
@@ -59,6 +64,40 @@ def radix_sort(
         found.append(memset(lookback))
         found.append(kernel("DeviceRadixSortOnesweepKernel", [*ins, bins], outs, because=why))
     return found
+
+
+def _swept_up_and_down(
+    ins: Sequence[Tensor], outs: Sequence[Tensor], width: int
+) -> list[Launch]:  # fmt: skip
+    passes = _mixed_passes(width, 5 if ins[0].itemsize == 1 else 7)
+    spine = workspace(2**7 * 1024, "int32")
+    found: list[Launch] = []
+    for _ in range(passes):
+        found += [
+            kernel("DeviceRadixSortUpsweepKernel", ins[:1], [spine]),
+            kernel("RadixSortScanBinsKernel", [spine], [spine]),
+            kernel("DeviceRadixSortDownsweepKernel", [*ins, spine], outs),
+        ]
+    return found
+
+
+def segmented_radix_sort(ins: Sequence[Tensor], outs: Sequence[Tensor]) -> list[Launch]:
+    """DeviceSegmentedRadixSort: one block per segment, one kernel per 6 bits of key.
+
+    As many passes as can look at one bit less without adding a pass do so, and come first.
+    """
+    passes = _mixed_passes(ins[0].itemsize * 8, 5 if ins[0].itemsize == 1 else 6)
+    why = f"{passes} passes over each segment"
+    return [
+        kernel("DeviceSegmentedRadixSortKernel", ins, outs, because=why) for _ in range(passes)
+    ]  # fmt: skip
+
+
+def _mixed_passes(width: int, radix: int) -> int:
+    """Passes of `radix` bits or one less that `width` bits take."""
+    spare = -(-width // radix) * radix - width
+    narrow = min(width, spare * (radix - 1))
+    return -(-narrow // (radix - 1)) + -(-(width - narrow) // radix)
 
 
 def scan(src: Tensor, dst: Tensor, *, state: str = "") -> list[Launch]:
