@@ -75,6 +75,12 @@ class Converter:
             self._alive.append(owner)
         return found
 
+    def join(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
+        """Let `tensor` count as the memory of `other`: on a GPU it would have been."""
+        storage = tensor.untyped_storage()
+        self._alive.append(storage)
+        self._storages[storage._cdata] = self.storage(other)
+
     def name(self, tensor: torch.Tensor, name: str) -> None:
         """Call the array of `tensor` by `name` in reports, unless it has a name already."""
         self.names.setdefault(self.storage(tensor), name)

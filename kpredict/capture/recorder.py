@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch._ops import OpOverload
 
+from kpredict.capture.composites import on_gpu
 from kpredict.capture.convert import Converter
 from kpredict.capture.values import ANSWERS, Values
 from kpredict.model import Op, Phase, Span
@@ -52,7 +53,7 @@ class Recorder:
         self.phase = Phase.FORWARD
         self.values = values
         self.converter = converter
-        self._modules = {id(m): name for name, m in root.named_modules()} if root else {}
+        self._modules = {id(m): name for name, m in root.named_modules()} if root is not None else {}
         self._forward: dict[int, _Place] = {}
         self._user_files: dict[str, bool] = {}
         self._count = 0
@@ -96,6 +97,10 @@ class Recorder:
         else:
             place = self._forward.get(node._sequence_nr()) or self._here()
             phase = Phase.BACKWARD
+            in_place = on_gpu(node.name(), func, args)
+            if in_place is not None:
+                func, args = in_place
+                self.converter.join(result, args[0])
         op = self.converter.op(
             func, args, kwargs, result, span=place.span, stack=place.stack, module=place.module,
             phase=phase, index=self._count, assumed=self.values.taken,
