@@ -38,9 +38,9 @@ _CUDNN_VERSION = 91900
 _HOOKS_TRUE = (
     "isBuilt isAvailable hasPrimaryContext init deviceCount hasCUDA hasCUDART hasMAGMA hasCuDNN "
     "hasCuSOLVER hasCuBLASLt compiledWithCuDNN supportsDilatedConvolutionWithCuDNN "
-    "supportsDepthwiseConvolutionWithCuDNN supportsBFloat16ConvolutionWithCuDNNv8 "
-    "supportsBFloat16RNNWithCuDNN getNumGPUs"
+    "supportsDepthwiseConvolutionWithCuDNN getNumGPUs"
 ).split()
+_HOOKS_BFLOAT16 = ("supportsBFloat16ConvolutionWithCuDNNv8", "supportsBFloat16RNNWithCuDNN")
 _HOOKS_ZERO = (
     "getCurrentDevice exchangeDevice maybeExchangeDevice setCurrentDevice current_device "
     "deviceSynchronize isPinnedPtr hasROCM hasCKSDPA hasCKGEMM batchnormMinEpsilonCuDNN"
@@ -151,7 +151,7 @@ class _Runtime:
         get_hooks.argtypes = []
         self._hooks = ctypes.c_void_p.from_address(get_hooks())
         constants = self._constants = _Constants()
-        zero, one = constants.function(0), constants.function(1)
+        self._zero, self._one = zero, one = constants.function(0), constants.function(1)
 
         names = _virtuals("ATen/detail/AcceleratorHooksInterface.h", "AcceleratorHooksInterface {")
         names += [
@@ -173,7 +173,8 @@ class _Runtime:
         self._guard = (ctypes.c_void_p * 2)(self._guard_table.address)
         self._saved: tuple[int | None, int | None] = (None, None)
 
-    def install(self) -> None:
+    def install(self, *, bfloat16: bool) -> None:
+        self._hooks_table.answer(_HOOKS_BFLOAT16, self._one if bfloat16 else self._zero)
         self._saved = (self._registry[_CUDA], self._hooks.value)
         self._registry[_CUDA] = ctypes.addressof(self._guard)
         self._hooks.value = self._hooks_table.address
@@ -188,14 +189,15 @@ def _runtime() -> _Runtime:
 
 
 @contextmanager
-def device_runtime() -> Iterator[None]:
+def device_runtime(*, bfloat16: bool = True) -> Iterator[None]:
     """C++ sees one CUDA device while this is entered; backward runs on the calling thread.
 
-    Not re-entrant: the caller enters it once. Raises KpredictError where torch keeps its device
-    registry elsewhere than in the releases we know.
+    `bfloat16` says whether its cuDNN takes that type (sm_80 and newer). Not re-entrant: the caller
+    enters it once. Raises KpredictError where torch keeps its device registry elsewhere than in the
+    releases we know.
     """
     runtime = _runtime()
-    runtime.install()
+    runtime.install(bfloat16=bfloat16)
     try:
         with torch.autograd.set_multithreading_enabled(False):
             yield

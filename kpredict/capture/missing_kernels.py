@@ -6,7 +6,96 @@ allocations of the op's CUDA host code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-META: dict[str, Callable[..., Any]] = {}
+import torch
+
+Tensor = torch.Tensor
+
+
+def _row_major(like: Tensor) -> Tensor:
+    return torch.empty_like(like, memory_format=torch.contiguous_format)
+
+
+def gru_cell(
+    input_gates: Tensor, hidden_gates: Tensor, hx: Tensor, input_bias: Any = None,
+    hidden_bias: Any = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """cuda/RNN.cu: the state, and five values per unit for the backward."""
+    return _row_major(hx), hx.new_empty(hx.shape[0], hx.shape[1] * 5)
+
+
+def gru_cell_backward(grad_hy: Tensor, workspace: Tensor, has_bias: bool) -> tuple[Any, ...]:
+    """cuda/RNN.cu: gradients of both gates, of the state, and of both biases."""
+    batch, hidden = workspace.shape[0], workspace.shape[1] // 5
+    gates = [workspace.new_empty(batch, hidden * 3) for _ in range(2)]
+    biases = [workspace.new_empty(hidden * 3) if has_bias else None for _ in range(2)]
+    return (*gates, _row_major(grad_hy), *biases)
+
+
+def cudnn_rnn(
+    input: Tensor, weight: Sequence[Tensor], weight_stride0: int, weight_buf: Tensor | None,
+    hx: Tensor, cx: Tensor | None, mode: int, hidden_size: int, proj_size: int, num_layers: int,
+    batch_first: bool, dropout: float, train: bool, bidirectional: bool,
+    batch_sizes: Sequence[int], dropout_state: Tensor | None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """cudnn/RNN.cpp: output in time-major memory, states, reserve space, the weight buffer.
+
+    The reserve's true size is cuDNN's secret; here it is the gates of every step and layer.
+    """
+    from kpredict.capture.recurrent import _GATES, _buffer_size
+
+    directions = 2 if bidirectional else 1
+    out = (proj_size or hidden_size) * directions
+    if batch_sizes:
+        steps, batch = len(batch_sizes), int(batch_sizes[0])
+        output = input.new_empty(input.shape[0], out)
+    else:
+        steps, batch = (input.shape[1], input.shape[0]) if batch_first else input.shape[:2]
+        output = input.new_empty(steps, batch, out)
+        if batch_first:
+            output = output.transpose(0, 1)
+    states = num_layers * directions
+    hy = hx.new_empty(states, batch, proj_size or hidden_size)
+    cy = hx.new_empty(0) if cx is None else cx.new_empty(states, batch, hidden_size)
+    saved = steps * batch * states * hidden_size * (_GATES[mode] + 1) * input.element_size()
+    reserve = input.new_empty(saved if train else 0, dtype=torch.uint8)
+    if weight_buf is None:
+        size = _buffer_size(weight, mode, hidden_size, weight_stride0)
+        weight_buf = input.new_empty(size)
+    return output, hy, cy, reserve, weight_buf
+
+
+def cudnn_rnn_backward(
+    input: Tensor, weight: Sequence[Tensor], weight_stride0: int, weight_buf: Tensor, hx: Tensor,
+    cx: Tensor | None, output: Tensor, grad_output: Any, grad_hy: Any, grad_cy: Any, mode: int,
+    hidden_size: int, proj_size: int, num_layers: int, batch_first: bool, dropout: float,
+    train: bool, bidirectional: bool, batch_sizes: Sequence[int], dropout_state: Any,
+    reserve: Tensor, output_mask: Sequence[bool],
+) -> tuple[Any, ...]:  # fmt: skip
+    """cudnn/RNN.cpp: dx in time-major memory; the weights' gradients, views of one buffer."""
+    if grad_output is None and grad_hy is None and grad_cy is None:
+        return None, None, None, [None] * len(weight)
+    turned = batch_first and not batch_sizes
+    x = input.transpose(0, 1) if turned else input
+    dx = x.new_empty(x.shape)
+    if turned:
+        dx = dx.transpose(0, 1)
+    dcx = None if cx is None else _row_major(cx)
+    grads: list[Tensor] = []
+    if output_mask[3]:
+        buffer = weight_buf.new_empty(weight_buf.shape)
+        at = 0
+        for w in weight:
+            grads.append(buffer.narrow(0, at, w.numel()).view(w.shape))
+            at += w.numel()
+    return dx, _row_major(hx), dcx, grads
+
+
+META: dict[str, Callable[..., Any]] = {
+    "_cudnn_rnn": cudnn_rnn,
+    "_cudnn_rnn_backward": cudnn_rnn_backward,
+    "_thnn_fused_gru_cell": gru_cell,
+    "_thnn_fused_gru_cell_backward": gru_cell_backward,
+}

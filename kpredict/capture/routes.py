@@ -3,8 +3,8 @@
 C++ takes the CUDA way by itself wherever it only asks for the device. Here are the ops that ask a
 dispatch stub of the CUDA library, which a CPU build does not have. A route is registered for the
 AutogradCUDA key, so only tensors that say CUDA are routed, calls from inside C++ composites are
-routed too, and dynamo and AOTAutograd trace what it dispatches. Under inference mode, where that key
-is off, fake tensors ask for the op's Python decomposition: the route again.
+routed too, and dynamo and AOTAutograd trace what it dispatches. Under inference mode, where that
+key is off, fake tensors ask for the op's Python decomposition: the route again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from torch._C import DispatchKey
 from torch._ops import OpOverload
 
-from kpredict.capture import attention
+from kpredict.capture import attention, recurrent
 from kpredict.capture.missing_kernels import META
 from kpredict.model import Target
 
@@ -43,6 +43,7 @@ ROUTES: dict[str, Route] = {
     "_fused_sdp_choice": attention.fused_choice,
     "rms_norm": rms_norm,
     "scaled_dot_product_attention": attention.scaled_dot_product_attention,
+    **recurrent.ROUTES,
 }
 """ATen op, with overload → the function that takes the CUDA way, target first."""
 
@@ -75,10 +76,11 @@ def cuda_routes(target: Target) -> Iterator[None]:
     """Route while entered; the library's missing shape functions are there as well."""
     with ExitStack() as stack:
         stack.enter_context(attention.cuda_priority(target))
+        stack.enter_context(recurrent.cudnn_present())
         library = torch.library.Library("aten", "IMPL")
         stack.callback(library._destroy)
         for name, meta in META.items():
-            library.impl(name, meta, "Meta")
+            library.impl(name, meta, "Meta", allow_override=True)
         for name, function in ROUTES.items():
             routed = partial(function, target)
             library.impl(name, routed, "AutogradCUDA")

@@ -83,7 +83,7 @@ def pretend_cuda(target: str | Target | None = None) -> Iterator[World]:
     token = _current.set(world)
     try:
         with ExitStack() as stack:
-            stack.enter_context(device_runtime())
+            stack.enter_context(device_runtime(bfloat16=profile.sm >= 80))
             stack.enter_context(cuda_api(profile, world.on_sync))
             stack.enter_context(cuda_routes(profile))
             stack.enter_context(movable_modules())

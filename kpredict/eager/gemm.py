@@ -56,7 +56,7 @@ def blas_call(
     dtype: str,
     because: str = "",
 ) -> Launch:
-    """The library call that multiplies m by k times k by n (a batch of them), with its interval of kernels."""
+    """The library call for a batch of m by k times k by n, with its interval of kernels."""
     split = kernels_of(m, n, k, batch, dtype, target)
     return library(
         name, reads, writes, lo=split.lo, hi=split.hi, expected=split.expected,
@@ -81,8 +81,8 @@ def as_blas_matrix(t: Tensor) -> tuple[Tensor, list[Launch]]:
 def as_blas_batch(
     t: Tensor, result_is_row_major: bool, m: int, n: int
 ) -> tuple[Tensor, list[Launch]]:
-    """prepare_batch_matrix_for_cublas: as it is when one inner stride is 1 and the other at least the
-    length beside it, or when contiguous without stride 0; else a contiguous copy."""
+    """prepare_batch_matrix_for_cublas: as it is when one inner stride is 1 and the other at least
+    the length beside it, or when contiguous without stride 0; else a contiguous copy."""
     fast, leading = (2, 1) if result_is_row_major else (1, 2)
     if t.stride[fast] == 1 and t.stride[leading] >= max(1, m):
         return t, []
