@@ -141,3 +141,13 @@ def fill(t: Tensor, *, because: str = "") -> list[Launch]:
 def zero(t: Tensor, *, because: str = "") -> list[Launch]:
     """`t.zero_()`: on CUDA a fill with 0, never a memset."""
     return fill(t, because=because or "fills with 0")
+
+
+def read_by_host(x: Tensor) -> list[Launch]:
+    """`.item()`: one element is copied to the host, which waits; nothing for a host tensor."""
+    if not x.is_cuda:
+        return []
+    return [
+        memcpy("DtoH", x, x, because="the host reads one element"),
+        sync("the host waits for the value"),
+    ]

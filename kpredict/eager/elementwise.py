@@ -61,6 +61,8 @@ def elementwise(
     `reads` are the arrays really read where that is not `inputs`; `jit` is the name of a jiterator
     kernel.
     """
+    if not outputs[0].is_cuda:
+        return []
     if compute is None:
         compute = result_type(inputs) if inputs else outputs[0].dtype
     each = [compute] * len(inputs) if isinstance(compute, str) else list(compute)
@@ -128,3 +130,14 @@ def blocks(numel: int, per_thread: int, threads: int = THREADS) -> Dim3:
     """The 1-D grid that covers `numel` with `per_thread` elements in each of `threads` threads."""
     work = per_thread * threads
     return (-(-numel // work), 1, 1)
+
+
+def indexed(out: Tensor, *, because: str = "") -> list[Launch]:
+    """`gpu_kernel_with_index` (arange, linspace …): one thread per element of a row-major array."""
+    if out.numel == 0:
+        return []
+    launch = Launch(
+        Kind.KERNEL, "elementwise_kernel_with_index", ONE, (), accesses([out]), Basis.HOST_CODE,
+        because, grid=blocks(out.numel, 1, 64), block=(64, 1, 1),
+    )  # fmt: skip
+    return [launch]
