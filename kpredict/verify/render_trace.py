@@ -179,11 +179,11 @@ def _chain_table(chains: Sequence[Chain], rows: int | None) -> list[str]:
 
 
 def _path(ops: Sequence[str]) -> str:
-    """`mul → copy_ ×3`."""
+    """`mul → copy_ x3`."""
     steps = []
     for op, group in groupby(op.removeprefix("aten::") for op in ops):
         n = len(list(group))
-        steps.append(op if n == 1 else f"{op} ×{n}")
+        steps.append(op if n == 1 else f"{op} x{n}")
     return " → ".join(steps)
 
 
