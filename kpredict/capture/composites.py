@@ -1,21 +1,26 @@
-"""Backward formulas that write in place, undone for fake tensors.
+"""What composites do on a GPU where fake tensors, being a subclass, make them do otherwise.
 
-Some of PyTorch's composite backward formulas fill a fresh array of zeros in place, but for tensor
-subclasses (and fake tensors are one) they call the out-of-place op, which would cost a copy that a
-GPU never makes. One row per formula: torch/csrc/autograd/FunctionsManual.cpp and the places in
-aten/src/ATen/native that ask `areAnyTensorSubclassLike` (2.6.0).
+Some backward formulas fill a fresh array of zeros in place, but for tensor subclasses they call the
+out-of-place op, which would cost a copy that a GPU never makes. One row per formula:
+torch/csrc/autograd/FunctionsManual.cpp and the places in aten/src/ATen/native that ask
+`areAnyTensorSubclassLike` (2.6.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch._C import DispatchKey
+from torch._guards import TracingContext
 from torch._ops import OpOverload
 
+from kpredict.model import Target
+
 aten = torch.ops.aten
+_COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
 _SELECTS = "Max0 Min0 Sort0 Sort1 Topk0 Kthvalue0 Median1 Nanmedian1 Mode0".split()
 
@@ -48,3 +53,20 @@ def on_gpu(
     if found is aten._index_put_impl_.default:
         args = (*args, True)  # unsafe: the forward has checked the indices
     return found, args
+
+
+def one_hot(target: Target, input: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+    """CUDA scatters ones into zeros (native/Onehot.cpp, 2.6.0); fake tensors would compare with a
+    range, as a compiled function does."""
+    if TracingContext.try_get() is not None or input.numel() == 0:
+        return aten.one_hot.default._op_dk(
+            DispatchKey.CompositeImplicitAutograd, input, num_classes
+        )
+    if num_classes == -1:
+        num_classes = int(input.max().item()) + 1
+    out = torch.zeros(*input.shape, num_classes, dtype=input.dtype, device=input.device)
+    return out.scatter_(-1, input.unsqueeze(-1), 1)
+
+
+ROUTES: Mapping[str, Callable[..., Any]] = MappingProxyType({"one_hot": one_hot})
+"""Composites that choose by tensor subclass, as a GPU runs them."""

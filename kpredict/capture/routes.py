@@ -19,7 +19,7 @@ import torch
 from torch._C import DispatchKey
 from torch._ops import OpOverload
 
-from kpredict.capture import attention, recurrent
+from kpredict.capture import attention, composites, recurrent
 from kpredict.capture.missing_kernels import META
 from kpredict.model import Target
 
@@ -44,6 +44,7 @@ ROUTES: dict[str, Route] = {
     "rms_norm": rms_norm,
     "scaled_dot_product_attention": attention.scaled_dot_product_attention,
     **recurrent.ROUTES,
+    **composites.ROUTES,
 }
 """ATen op, with overload → the function that takes the CUDA way, target first."""
 

@@ -18,8 +18,6 @@ from kpredict.eager.shaping import fresh
 from kpredict.model import Access, Launch, Tensor
 
 ROW_ALIGNMENT = 16
-_PER_THREAD = 4
-
 Fast = Callable[[Iterator], str | None]
 
 
@@ -32,11 +30,13 @@ def per_element(
     writes: Iterable[Array],
     because: str = "",
     fast: Fast | None = None,
+    per_thread: int = 4,
 ) -> list[Launch]:
     """One launch of `name` per piece of the iterator that 31 bits can address.
 
     `fast` names the kernel that moves whole rows where a piece allows it. `reads` and `writes` are
-    the arrays really touched, which the restrided operands are not.
+    the arrays really touched, which the restrided operands are not. A thread takes 4 elements in
+    index kernels, 8 in gather and scatter kernels.
     """
     it = iterate(outputs, inputs)
     if it.numel == 0:
@@ -50,7 +50,7 @@ def per_element(
             why = f"{because}; rows are dense and 16-byte aligned".removeprefix("; ")
             found.append(kernel(rows, read, written, because=why))
         else:
-            grid = blocks(piece.numel, _PER_THREAD)
+            grid = blocks(piece.numel, per_thread)
             found.append(
                 kernel(name, read, written, because=because, grid=grid, block=(THREADS, 1, 1))
             )

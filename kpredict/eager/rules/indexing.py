@@ -334,7 +334,7 @@ def masked_scatter_backward(op: Op, target: Target) -> Iterable[Launch]:
 def index_fill_(op: Op, target: Target) -> Iterable[Launch]:
     """One kernel. A value on the GPU is read by the host first."""
     yield from _read_value(op)
-    yield from _fill_slices(op["self"], op["dim"], op["index"])
+    yield from fill_slices(op["self"], op["dim"], op["index"])
 
 
 @rule("aten.index_fill", source="native/TensorAdvancedIndexing.cpp index_fill; 2.6.0")
@@ -342,7 +342,7 @@ def index_fill(op: Op, target: Target) -> Iterable[Launch]:
     """A clone, then `index_fill_`."""
     yield from copy(op.out, op["self"], because="the result starts as a copy")
     yield from _read_value(op)
-    yield from _fill_slices(op.out, op["dim"], op["index"])
+    yield from fill_slices(op.out, op["dim"], op["index"])
 
 
 def _read_value(op: Op) -> list[Launch]:
@@ -356,7 +356,8 @@ def _read_value(op: Op) -> list[Launch]:
     ]
 
 
-def _fill_slices(x: Tensor, dim: int, picks: Tensor) -> list[Launch]:
+def fill_slices(x: Tensor, dim: int, picks: Tensor) -> list[Launch]:
+    """`x.index_fill_(dim, picks, number)`."""
     x = at_least_1d(x)
     still, where = _along(x, dim, picks)
     return per_element(
