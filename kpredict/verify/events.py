@@ -137,17 +137,18 @@ class EventFile:
         """Drop what is behind, append a chunk (a bigger one to a long value); False at the end."""
         if self._ended:
             return False
-        keep = self._buffer[self._at :]
-        self._passed += self._at
         try:
-            text = self._file.read(max(self._chunk, len(keep)))
+            text = self._file.read(max(self._chunk, len(self._buffer) - self._at))
         except EOFError:
             raise self._cut() from None
         except (OSError, zlib.error) as error:
             raise KpredictError(f"{self.path} cannot be read: {error}.", _AGAIN) from None
-        self._buffer, self._at = keep + text, 0
-        self._ended = text == ""
-        return not self._ended
+        if text == "":
+            self._ended = True
+            return False
+        self._passed += self._at
+        self._buffer, self._at = self._buffer[self._at :] + text, 0
+        return True
 
     def _cut_or_damaged(self, error: JSONDecodeError) -> KpredictError:
         """A value cut by the file's end fails at that end, or in a string that never closes."""
