@@ -56,12 +56,9 @@ def _mangled_family(name: str) -> str:
     return found or name
 
 
-def same_kernel(left: str, right: str) -> bool:
-    """Equal families; for Inductor's kernels the running number at the end does not count."""
-    a, b = family(left), family(right)
-    if a.startswith("triton_") and b.startswith("triton_"):
-        a, b = _TRITON_NUMBER.sub("", a), _TRITON_NUMBER.sub("", b)
-    return a == b
+def without_number(name: str) -> str:
+    """Inductor numbers its kernels; the same kernel may get another number in another run."""
+    return _TRITON_NUMBER.sub("", name) if name.startswith("triton_") else name
 
 
 _ELEMENTWISE = re.compile(
