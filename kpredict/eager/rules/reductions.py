@@ -224,28 +224,30 @@ def logsumexp(op: Op, target: Target) -> Iterable[Launch]:
     """A composite in host code: amax, mask out infinite maxima (abs, eq, masked_fill), subtract,
     exp in place, sum, log in place, add the maxima back: 9 kernels. Integers are cast first."""
     x, casts = to(op["self"], op.out.dtype)
-    yield from casts
-    dims, out = op["dim"], op.out
-    if x.numel:
-        real = part_of(x, 0) if x.is_complex else x
-        maxes = contiguous(real, shape=reduced_shape(x.shape, dims, True))
-        yield from extreme(maxes, real, dims, target)
-        mask = contiguous(maxes, dtype="bool")
-        size = contiguous(maxes)
-        yield from elementwise([size], [maxes], because="abs")
-        yield from elementwise([mask], [size], because="is infinite")
-        yield from elementwise(
-            [maxes], [maxes, mask], compute=[maxes.dtype, "bool"], because="masked fill"
-        )
-        shifted = like(x)
-        yield from elementwise([shifted], [x, maxes], because="x - max")
-        yield from elementwise([shifted], [shifted], because="exp in place")
-        yield from sum_to(out, shifted, dims, target)
-        yield from elementwise([out], [out], because="log in place")
-        yield from elementwise([out], [out, _shaped(maxes, out)], because="adds the maxima")
-    else:
+    return [*casts, *log_sum_exp(op.out, x, op["dim"], target)]
+
+
+def log_sum_exp(out: Tensor, x: Tensor, dims: Dims, target: Target) -> Iterator[Launch]:
+    """`torch.logsumexp` of floating or complex `x` over `dims`."""
+    if x.numel == 0:
         yield from fill(out)
         yield from elementwise([out], [out], because="log in place")
+        return
+    real = part_of(x, 0) if x.is_complex else x
+    maxes = contiguous(real, shape=reduced_shape(x.shape, dims, True))
+    yield from extreme(maxes, real, dims, target)
+    size, mask = contiguous(maxes), contiguous(maxes, dtype="bool")
+    yield from elementwise([size], [maxes], because="abs")
+    yield from elementwise([mask], [size], because="is infinite")
+    yield from elementwise(
+        [maxes], [maxes, mask], compute=[maxes.dtype, "bool"], because="masked fill"
+    )
+    shifted = like(x)
+    yield from elementwise([shifted], [x, maxes], because="x - max")
+    yield from elementwise([shifted], [shifted], because="exp in place")
+    yield from sum_to(out, shifted, dims, target)
+    yield from elementwise([out], [out], because="log in place")
+    yield from elementwise([out], [out, _shaped(maxes, out)], because="adds the maxima")
 
 
 def _welford(outs: Sequence[Tensor], x: Tensor, dims: Dims, target: Target) -> Iterator[Launch]:
