@@ -59,13 +59,13 @@ def one_hot(target: Target, input: torch.Tensor, num_classes: int = -1) -> torch
     """CUDA scatters ones into zeros (native/Onehot.cpp, 2.6.0); fake tensors would compare with a
     range, as a compiled function does."""
     if TracingContext.try_get() is not None or input.numel() == 0:
-        return aten.one_hot.default._op_dk(
-            DispatchKey.CompositeImplicitAutograd, input, num_classes
-        )
+        seen: torch.Tensor = aten.one_hot.default._op_dk(_COMPOSITE, input, num_classes)
+        return seen
     if num_classes == -1:
         num_classes = int(input.max().item()) + 1
     out = torch.zeros(*input.shape, num_classes, dtype=input.dtype, device=input.device)
-    return out.scatter_(-1, input.unsqueeze(-1), 1)
+    out.scatter_(-1, input.unsqueeze(-1), 1)
+    return out
 
 
 ROUTES: Mapping[str, Callable[..., Any]] = MappingProxyType({"one_hot": one_hot})

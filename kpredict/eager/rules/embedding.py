@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kpredict.eager import cub
 from kpredict.eager.copying import compact, like, to, zero
 from kpredict.eager.elementwise import elementwise, indexed
 from kpredict.eager.indexing import part
-from kpredict.eager.launches import kernel, workspace
+from kpredict.eager.launches import Array, contiguous, kernel, workspace
+from kpredict.eager.operands import view
 from kpredict.eager.promoting import promote
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.gathering import select_slices
@@ -27,21 +28,12 @@ _MEAN, _MAX = 1, 2
 
 @rule("aten.embedding", source="native/Embedding.cpp embedding_symint; 2.6.0")
 def embedding(op: Op, target: Target) -> Iterable[Launch]:
-    """An index_select of rows; indices of more dims are flattened, which copies strided ones."""
-    table, picks = op["weight"], op["indices"]
-    picks, copies = compact(picks)
-    rows = fresh((picks.numel, *table.shape[1:]), table.dtype)
-    found = select_slices(rows, table, 0, flat(picks))
-    out = op.out
-    return [*copies, *(_written(launch, rows, out) for launch in found)]
-
-
-def _written(launch: Launch, rows: Tensor, out: Tensor) -> Launch:
-    """The launch with `out`, of which `rows` is a view, as what it writes."""
-    writes = tuple(
-        Access(out, a.bytes) if a.tensor.storage == rows.storage else a for a in launch.writes
-    )
-    return replace(launch, writes=writes)
+    """An index_select of rows; strided indices are copied to be flat first."""
+    table = op["weight"]
+    picks, copies = compact(op["indices"])
+    shape = (picks.numel, *table.shape[1:])
+    rows = view(op.out, shape, contiguous(table, shape=shape).stride)
+    return [*copies, *select_slices(rows, table, 0, flat(picks))]
 
 
 @rule(
@@ -98,7 +90,8 @@ def add_segments(
     table_length: int, bag: Bag | None,
 ) -> Iterator[Launch]:  # fmt: skip
     """Zeros; runs of equal indices are found (CUB unique by key), cut into partial segments of 10
-    rows whose starts a CUB scan gives, summed up, and scattered (embedding_backward_cuda_kernel)."""
+    rows whose starts a CUB scan gives, summed up and scattered (embedding_backward_cuda_kernel).
+    """
     n, dtype = keys.numel, keys.dtype
     yield from zero(out, because="rows that were not looked up have no gradient")
     starts, length = fresh((n,), dtype), workspace(1, "int64")
@@ -147,7 +140,7 @@ def embedding_bag(op: Op, target: Target) -> Iterable[Launch]:
     yield from casts
     table, mode = op["weight"], op["mode"]
     read = Access(table, min(table.nbytes, picks.numel * table.shape[1] * table.itemsize))
-    reads = [read, picks, offsets]
+    reads: list[Array] = [read, picks, offsets]
     weights = op.get("per_sample_weights")
     if weights is not None:
         reads.append(weights)
@@ -166,7 +159,7 @@ def _promoted(picks: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, list[Laun
 
 @rule(
     "aten._embedding_bag_backward", "aten._embedding_bag_dense_backward",
-    source="native/EmbeddingBag.cpp, cuda/EmbeddingBag.cu _embedding_bag_dense_backward_cuda; 2.6.0",
+    source="native/EmbeddingBag.cpp, cuda/EmbeddingBag.cu; 2.6.0",
 )  # fmt: skip
 def embedding_bag_backward(op: Op, target: Target) -> Iterable[Launch]:
     """Max: zeros and one kernel. Sum and mean: as a table's gradient in the sorted way, whatever
