@@ -29,6 +29,14 @@ class Optimizer(Protocol):
     def step(self) -> Any: ...
 
 
+class Marks(Protocol):
+    """Told which phase runs, and what in between is not the user's code."""
+
+    phase: Phase
+
+    def paused(self) -> contextlib.AbstractContextManager[None]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Captured:
     """What each phase did, in stream order, and what had to be assumed to get there.
@@ -66,34 +74,35 @@ def capture(
     with _listening(world, recorder), _grad(grad):
         for _ in range(warmups):
             with recorder.paused():
-                _iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
+                iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
         values.assumptions.clear()
-        _iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
+        iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
     items: dict[Phase, tuple[Item, ...]] = {p: tuple(recorder.items[p]) for p in phases}
     return Captured(items, tuple(values.assumptions.values()), recorder.converter.names)
 
 
-def _iterate(
-    recorder: Recorder, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+def iterate(
+    marks: Marks, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
     phases: Sequence[Phase], optimizer: Optimizer | None,
 ) -> None:  # fmt: skip
+    """One run through the phases, with `marks` told of each; real and pretended GPUs share it."""
     if Phase.BACKWARD in phases:
         for leaf in (*_parameters(fn), *tree_leaves((args, dict(kwargs)))):
             if isinstance(leaf, torch.Tensor) and leaf.is_leaf:
                 leaf.grad = None
-    recorder.phase = Phase.FORWARD
+    marks.phase = Phase.FORWARD
     result = fn(*args, **kwargs)
     if Phase.BACKWARD in phases:
-        loss = _loss(recorder, result)
-        recorder.phase = Phase.BACKWARD
+        loss = _loss(marks, result)
+        marks.phase = Phase.BACKWARD
         loss.backward()
     if Phase.STEP in phases and optimizer is not None:
-        recorder.phase = Phase.STEP
+        marks.phase = Phase.STEP
         optimizer.step()
-    recorder.phase = Phase.FORWARD
+    marks.phase = Phase.FORWARD
 
 
-def _loss(recorder: Recorder, result: Any) -> torch.Tensor:
+def _loss(marks: Marks, result: Any) -> torch.Tensor:
     """A returned scalar, else the sum of all outputs that need gradients (not recorded)."""
     outputs = [t for t in _tensors_of(result) if t.requires_grad]
     if not outputs:
@@ -105,7 +114,7 @@ def _loss(recorder: Recorder, result: Any) -> torch.Tensor:
         return outputs[0]
     if len(outputs) == 1 and outputs[0].numel() == 1:
         return outputs[0]
-    with recorder.paused():
+    with marks.paused():
         return sum((t.sum() for t in outputs[1:]), outputs[0].sum())
 
 
