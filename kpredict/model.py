@@ -476,7 +476,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry point's answer: its plans by mode and phase, and what they rest on."""
+    """One entry point's answer: its plans by mode and phase, and what they rest on.
+
+    `calls` says how often a line of the file ran, `array_names` what to call a storage, by mode.
+    """
 
     file: str
     name: str
@@ -486,6 +489,7 @@ class Entry:
     assumptions: tuple[Assumption, ...] = ()
     source: str = ""
     array_names: Mapping[Mode, Mapping[int, str]] = field(default_factory=dict)
+    calls: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:

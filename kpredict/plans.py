@@ -1,4 +1,4 @@
-"""A callable and its arguments → its plans, one per mode. Imports torch; joins capture and predictors.
+"""A callable and its arguments → its plans, one per mode; joins capture and the predictors.
 
 Used by the Python interface and by the session that analyses files, so that both say the same.
 """

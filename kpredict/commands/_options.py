@@ -156,7 +156,7 @@ def use_color(choice: str, output: str | None = None) -> bool:
 
 def emit(text: str, output: str | None = None) -> None:
     """The result: to stdout, or to a file that is replaced whole."""
-    if not text.endswith("\n"):
+    if text and not text.endswith("\n"):
         text += "\n"
     if output is None:
         sys.stdout.write(text)

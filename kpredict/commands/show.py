@@ -9,7 +9,13 @@ import click
 
 from kpredict import __version__
 from kpredict.commands._options import (
-    analysis_options, emit, output_options, paths_argument, requests, target_options, use_color,
+    analysis_options,
+    emit,
+    output_options,
+    paths_argument,
+    requests,
+    target_options,
+    use_color,
 )  # fmt: skip
 
 
@@ -42,7 +48,10 @@ def command(
     else:
         from kpredict.report import text
 
-        style = text.Style(use_color(color, output), verbose, quiet, text.width(sys.stdout, output))
+        style = text.style_for(
+            sys.stdout, color=use_color(color, output), verbose=verbose, quiet=quiet,
+            to_file=output is not None,
+        )  # fmt: skip
         emit(text.render(report, style), output)
     for failure in report.errors:
         where = f"{failure.file}::{failure.name}" if failure.name else failure.file

@@ -6,6 +6,7 @@ pickled messages to a file, so what it had found before a crash or the timeout i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -119,10 +120,8 @@ def _run(request: Request, where: Path) -> int | None:
 def _end(child: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the child and of the processes its user code started."""
     if hasattr(os, "killpg"):
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
     else:
         child.kill()
     child.wait()

@@ -31,7 +31,7 @@ def _tensor(spec: TensorSpec) -> torch.Tensor:
     dtype: torch.dtype = getattr(torch, spec.dtype)
     if spec.stride is not None:
         made = torch.empty_strided(shape, spec.stride, dtype=dtype, device=spec.device)
-    elif dtype.is_floating_point and dtype.itemsize > 1 or dtype.is_complex:
+    elif (dtype.is_floating_point and dtype.itemsize > 1) or dtype.is_complex:
         made = torch.randn(shape, dtype=dtype, device=spec.device)
     elif dtype.is_floating_point:
         made = torch.randn(shape, device=spec.device).to(dtype)

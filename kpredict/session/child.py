@@ -10,15 +10,22 @@ import os
 import pickle
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kpredict.model import Entry, Failure, KpredictError, Mode, Phases
+from kpredict.model import Entry, Failure, KpredictError, Mode, Span
 from kpredict.request import Request
 from kpredict.session.ask import Done, Message, Stage
+from kpredict.session.count import LineCounter
+from kpredict.session.paths import relabel, shown_path
 from kpredict.source.entries import Source, read_source
+
+if TYPE_CHECKING:  # these import torch, whose absence is an answer too
+    from kpredict.capture.world import World
+    from kpredict.plans import Call
+    from kpredict.session.choose import Chosen, Loaded
 
 SCRIPT = "<script>"
 
@@ -69,7 +76,7 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
     choosing.check_inputs(source, request)
     with pretend_cuda(target) as world:
         try:
-            loaded, script = load(request, source, world)
+            loaded, script = load(request, source, world, Path(request.file).resolve())
         except BaseException as error:
             yield failure(request, error)
             return
@@ -83,73 +90,91 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
             yield script
 
 
-def load(request, source, world):  # type: ignore[no-untyped-def]
+def load(request: Request, source: Source, world: World, path: Path) -> tuple[Loaded, Entry | None]:
     """Import the file; as a script, recorded, when only running it can tell the inputs."""
     from kpredict.session.choose import Loaded, known_without_running
     from kpredict.session.load import execute, prepare
     from kpredict.session.observe import Observer
 
-    path = Path(request.file).resolve()
     module = prepare(path)
     if known_without_running(source, request):
         execute(module, source.text)
         return Loaded(source, module.__dict__, {}, str(path)), None
     observer = Observer(str(path), {e.line: e.name for e in source.entries})
-    plans = run_script(request, source, world, lambda: execute(module, source.text, True), observer)
-    return Loaded(source, module.__dict__, observer.calls, str(path)), plans
-
-
-def run_script(request, source, world, execute, observer):  # type: ignore[no-untyped-def]
-    """Run the whole file once; its own entry, when it made the GPU do something."""
-    from kpredict.plans import Call, make_plans
 
     def script() -> None:
         with observer.watching():
             try:
-                execute()
+                execute(module, source.text, as_main=True)
             except SystemExit as stop:
                 if stop.code not in (None, 0):
                     raise
 
-    path = str(Path(request.file).resolve())
-    call = Call(script, stated=stated(request, source), warmups=0, file=path)
-    made = make_plans(world, call, [Mode.EAGER])
-    for error in made.failures.values():
-        raise error
-    if request.names or not any(p.launches for _, p in made.by_mode[Mode.EAGER]):
-        return None
-    return Entry(
-        request.file, SCRIPT, 1, (), made.by_mode, made.assumptions, source.text, made.names
-    )
+    entry = run_script(request, source, world, path, script)
+    return Loaded(source, module.__dict__, observer.calls, str(path)), entry
 
 
-def stated(request: Request, source: Source) -> dict[int | str, float]:
+def run_script(
+    request: Request, source: Source, world: World, path: Path, script: Callable[[], None]
+) -> Entry | None:
+    """Run the whole file once; its own entry, when it made the GPU do something."""
+    from kpredict.plans import Call
+
     values = dict(request.stated)
     if source.stated is not None:
         values.setdefault("*", source.stated)
-    return values
+    call = Call(script, stated=values, warmups=0, file=str(path))
+    entry, failures = answer(request, source, world, call, SCRIPT, 1, (), (Mode.EAGER,))
+    for error in failures.values():
+        raise error
+    if request.names or not any(plan.launches for _, plan in entry.plans[Mode.EAGER]):
+        return None
+    return entry
 
 
-def run(request, source, world, chosen):  # type: ignore[no-untyped-def]
+def run(
+    request: Request, source: Source, world: World, chosen: Chosen
+) -> Iterator[Entry | Failure]:
     """One entry: its Entry, and a Failure for each mode that did not work."""
-    from kpredict.plans import make_plans
-
     try:
         call, inputs = chosen.make()
-        made = make_plans(world, call, request.modes)
+        entry, failures = answer(
+            request, source, world, call, chosen.name, chosen.line, inputs, request.modes
+        )
     except BaseException as error:
         yield replace(failure(request, error), name=chosen.name, line=chosen.line)
         return
-    for mode, error in made.failures.items():
-        found = failure(request, error)
-        yield replace(
-            found, message=f"{mode.value}: {found.message}", name=chosen.name, line=chosen.line
-        )
-    if made.by_mode:
-        yield Entry(
-            request.file, chosen.name, chosen.line, inputs, made.by_mode, made.assumptions,
-            source.text, made.names,
-        )  # fmt: skip
+    for mode, fault in failures.items():
+        found = failure(request, fault)
+        message = f"{mode.value}: {found.message}"
+        yield replace(found, message=message, name=chosen.name, line=chosen.line)
+    if entry.plans:
+        yield entry
+
+
+def answer(
+    request: Request, source: Source, world: World, call: Call, name: str, line: int,
+    inputs: tuple[str, ...], modes: Sequence[Mode],
+) -> tuple[Entry, Mapping[Mode, Exception]]:  # fmt: skip
+    """The plans of one call, with paths as reports show them; the eager run counts lines."""
+    from kpredict.plans import make_plans
+
+    counter = LineCounter(call.file)
+    with counter.counting():
+        eager = make_plans(world, call, [m for m in modes if m is Mode.EAGER])
+    others = make_plans(world, call, [m for m in modes if m is not Mode.EAGER])
+
+    def rename(span: Span) -> Span:
+        return replace(span, file=shown_path(span.file, call.file, request.file))
+
+    assumptions = dict.fromkeys((*eager.assumptions, *others.assumptions))
+    plans = {**eager.by_mode, **others.by_mode}
+    entry = Entry(
+        request.file, name, line, inputs, {m: relabel(ps, rename) for m, ps in plans.items()},
+        tuple(replace(a, line=rename(a.line)) if a.line else a for a in assumptions),
+        source.text, {**eager.names, **others.names}, counter.per_run(call.warmups + 1),
+    )  # fmt: skip
+    return entry, {**eager.failures, **others.failures}
 
 
 def read_text(file: str) -> str:

@@ -20,7 +20,7 @@ from kpredict.plans import Call
 from kpredict.request import FORWARD, TRAINING, Request
 from kpredict.session.build import build, describe
 from kpredict.session.observe import Seen
-from kpredict.source.entries import EntryKind, EntryPoint, Source
+from kpredict.source.entries import EntryKind, EntryPoint, Parameter, Source
 from kpredict.source.inputs import InputSpec, join, parse_input, resolve, unknown_dims
 
 
@@ -53,8 +53,7 @@ def known_without_running(source: Source, request: Request) -> bool:
             for e in _candidates(source)
         )
     return all(
-        e is not None
-        and (e == source.conventional or not _lacks(e, _specs(e, told, request.dims)))
+        e is not None and (e == source.conventional or not _lacks(e, _specs(e, told, request.dims)))
         for e in wanted
     )
 
@@ -190,10 +189,9 @@ def _callable(
     init: Mapping[str, InputSpec], seen: Seen | None,
 ) -> Callable[..., Any]:  # fmt: skip
     """The function, the module on the GPU, or the method bound to a fresh object."""
-    value = _look_up(loaded.namespace, entry.name)
     if not needs_object:
-        assert callable(value)
-        return value
+        function: Callable[..., Any] = _look_up(loaded.namespace, entry.name)
+        return function
     if seen is not None and isinstance(seen.receiver, torch.nn.Module):
         made: Any = seen.receiver
     else:
@@ -203,8 +201,7 @@ def _callable(
         if isinstance(made, torch.nn.Module):
             made = made.cuda()
     method = entry.name.rpartition(".")[2] if entry.kind is EntryKind.METHOD else ""
-    bound = getattr(made, method) if method else made
-    assert callable(bound)
+    bound: Callable[..., Any] = getattr(made, method) if method else made
     return bound
 
 
@@ -350,28 +347,25 @@ def _is_static(namespace: Mapping[str, Any], name: str) -> bool:
     return isinstance(found, (staticmethod, classmethod))
 
 
+_KINDS: Mapping[Any, str] = {
+    inspect.Parameter.KEYWORD_ONLY: "keyword",
+    inspect.Parameter.VAR_POSITIONAL: "args",
+    inspect.Parameter.VAR_KEYWORD: "kwargs",
+}
+
+
 def _entry_of(name: str, value: Any) -> EntryPoint:
     """An entry for a callable that the file binds without a def: an instance, an import."""
-    from kpredict.source.entries import Parameter
-
     is_module = isinstance(value, torch.nn.Module)
     target = value.forward if is_module else value
     try:
         parameters = tuple(
-            Parameter(
-                p.name,
-                {p.KEYWORD_ONLY: "keyword", p.VAR_POSITIONAL: "args", p.VAR_KEYWORD: "kwargs"}.get(
-                    p.kind, "positional"
-                ),
-                p.default is not p.empty,
-            )
+            Parameter(p.name, _KINDS.get(p.kind, "positional"), p.default is not p.empty)
             for p in inspect.signature(target).parameters.values()
         )
     except (TypeError, ValueError):
         parameters = ()
-    return EntryPoint(
-        name, EntryKind.MODULE if is_module else EntryKind.FUNCTION, 0, 0, parameters
-    )
+    return EntryPoint(name, EntryKind.MODULE if is_module else EntryKind.FUNCTION, 0, 0, parameters)
 
 
 def _missing(entry: EntryPoint, lacking: Sequence[str], request: Request) -> tuple[str, str]:

@@ -1,0 +1,115 @@
+"""What each source line of an entry does: launches, bytes, compiled kernels, marks.
+
+In: an Entry. Out: a Row per line of its file, and which lines are worth showing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kpredict.model import ZERO, Count, Entry, Kind, Launch, Mode, Phase, Plan, Span
+
+_SHORT = 40  # functions up to this many lines are shown whole
+
+
+@dataclass(slots=True)
+class Row:
+    """One line's totals. `eager` counts kernels by phase; `compiled` are numbers into the list of
+    compiled launches; the marks say that a round trip starts, the host waits, the graph breaks."""
+
+    eager: dict[Phase, Count] = field(default_factory=dict)
+    copies: int = 0
+    bytes: int = 0
+    compiled: set[int] = field(default_factory=set)
+    round_trip: bool = False
+    sync: bool = False
+    graph_break: bool = False
+    unknown: bool = False
+
+
+NOWHERE = 0  # the row of launches that no line of the file led to
+
+
+def numbered(entry: Entry, mode: Mode = Mode.COMPILED) -> list[tuple[Phase, Launch]]:
+    """A mode's launches over all phases in order; number 1 is the first."""
+    phases = entry.plans.get(mode)
+    return [] if phases is None else [(p, x) for p, plan in phases for x in plan.launches]
+
+
+def rows(entry: Entry) -> dict[int, Row]:
+    """Totals by line; line NOWHERE for launches that came from no line of the entry's file."""
+    found: dict[int, Row] = {}
+    reference = Mode.EAGER if Mode.EAGER in entry.plans else next(iter(entry.plans), None)
+    if reference is not None:
+        for phase, plan in entry.plans[reference]:
+            _add_eager(entry, phase, plan, found)
+    for number, (_, launch) in enumerate(numbered(entry), 1):
+        if launch.kind is Kind.SYNC:
+            continue
+        for line in _lines_of(entry, launch.lines):
+            found.setdefault(line, Row()).compiled.add(number)
+    for graph_break in entry.graph_breaks:
+        if graph_break.line is not None and graph_break.line.file == entry.file:
+            found.setdefault(graph_break.line.line, Row()).graph_break = True
+    for unknown in entry.unknowns:
+        for line in _lines_of(entry, unknown.lines):
+            found.setdefault(line, Row()).unknown = True
+    return found
+
+
+def _add_eager(entry: Entry, phase: Phase, plan: Plan, found: dict[int, Row]) -> None:
+    for launch in plan.launches:
+        row = found.setdefault(_lines_of(entry, launch.lines)[0], Row())
+        if launch.kind in (Kind.KERNEL, Kind.LIBRARY):
+            row.eager[phase] = row.eager.get(phase, ZERO) + launch.count
+        elif launch.kind is Kind.SYNC:
+            row.sync = True
+        else:
+            row.copies += launch.count.hi
+        row.bytes += sum(a.bytes for a in (*launch.reads, *launch.writes))
+    for trip in plan.round_trips:
+        writer = plan.launches[trip.writer]
+        found[_lines_of(entry, writer.lines)[0]].round_trip = True
+
+
+def _lines_of(entry: Entry, spans: tuple[Span, ...]) -> list[int]:
+    return [s.line for s in spans if s.file == entry.file] or [NOWHERE]
+
+
+def shown_lines(entry: Entry, found: Mapping[int, Row], whole: bool = False) -> list[int]:
+    """The lines to print: the functions that do something, long ones around what they do."""
+    total = len(entry.source.splitlines())
+    blocks = _blocks(entry.source)
+    wanted: set[int] = set()
+    if entry.line:
+        wanted.add(entry.line)
+    for line in (n for n in found if n != NOWHERE):
+        first, last = _innermost(blocks, line, total)
+        if whole or last - first < _SHORT:
+            wanted.update(range(first, last + 1))
+        else:
+            wanted.add(first)
+            wanted.update(range(max(first, line - 1), min(last, line + 1) + 1))
+    return sorted(n for n in wanted if 1 <= n <= total)
+
+
+def _blocks(source: str) -> list[tuple[int, int]]:
+    """First and last line of every function, decorators left out."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    return [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def _innermost(blocks: list[tuple[int, int]], line: int, total: int) -> tuple[int, int]:
+    around = [b for b in blocks if b[0] <= line <= b[1]]
+    if around:
+        return min(around, key=lambda b: b[1] - b[0])
+    return max(1, line - 1), min(total, line + 1)
