@@ -50,8 +50,9 @@ class Profile:
 class Graph:
     """`torch.cuda.CUDAGraph`: capturing records what would be launched, replaying launches it."""
 
-    def __init__(self, mode: PretendGpu) -> None:
-        self._mode = mode
+    _mode: PretendGpu  # set by the subclass made for a world
+
+    def __init__(self, *_: Any, **__: Any) -> None:
         self._items: list[Item] = []
         self._outer: Any = None
 
@@ -81,13 +82,17 @@ class Graph:
     def enable_debug_mode(self) -> None: ...
 
 
-@contextmanager
-def _capturing(graph: Graph, *_: Any, **__: Any) -> Iterator[None]:
-    graph.capture_begin()
-    try:
-        yield
-    finally:
-        graph.capture_end()
+class Capturing:
+    """`torch.cuda.graph(graph)`: what runs under it is recorded, not launched."""
+
+    def __init__(self, cuda_graph: Graph, *_: Any, **__: Any) -> None:
+        self._graph = cuda_graph
+
+    def __enter__(self) -> None:
+        self._graph.capture_begin()
+
+    def __exit__(self, *_: object) -> None:
+        self._graph.capture_end()
 
 
 def _graphed(callables: Any, *_: Any, **__: Any) -> Any:
@@ -108,8 +113,8 @@ def unmeasured(mode: PretendGpu) -> Iterator[None]:
             (torch.profiler, "profile", Profile),
             (torch.autograd.profiler, "profile", Profile),
             (torch.autograd.profiler, "emit_nvtx", lambda *_, **__: contextlib.nullcontext()),
-            (torch.cuda, "CUDAGraph", lambda *_, **__: Graph(mode)),
-            (torch.cuda, "graph", _capturing),
+            (torch.cuda, "CUDAGraph", type("CUDAGraph", (Graph,), {"_mode": mode})),
+            (torch.cuda, "graph", Capturing),
             (torch.cuda, "make_graphed_callables", _graphed),
             (torch.jit, "trace", _traced),
         ):

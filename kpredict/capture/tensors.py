@@ -112,13 +112,20 @@ def _on_fakes(name: str, stand_in: Callable[..., Any]) -> Any:
     return mock.patch.object(torch.Tensor, name, method)
 
 
-def _legacy(dtype: torch.dtype) -> Callable[..., torch.Tensor]:
-    def make(*args: Any, **_: Any) -> torch.Tensor:
-        if len(args) == 1 and isinstance(args[0], (list, tuple)):
-            return torch.tensor(args[0], dtype=dtype, device="cuda")
-        return torch.empty(args, dtype=dtype, device="cuda")
+class _Legacy(type):
+    """The type of `torch.cuda.FloatTensor` and its kin: makes and recognises CUDA tensors."""
 
-    return make
+    dtype: torch.dtype
+
+    def __call__(cls, *args: Any, **_: Any) -> torch.Tensor:
+        if len(args) == 1 and isinstance(args[0], (list, tuple)):
+            return torch.tensor(args[0], dtype=cls.dtype, device="cuda")
+        return torch.empty(args, dtype=cls.dtype, device="cuda")
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, torch.Tensor) and (
+            instance.dtype is cls.dtype and instance.device.type == "cuda"
+        )
 
 
 def _load(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,7 +161,9 @@ def dataless_tensors() -> Iterator[None]:
             stack.enter_context(_on_fakes(name, stand_in))
         for name, dtype in _LEGACY.items():
             stack.enter_context(
-                mock.patch.object(torch.cuda, f"{name}Tensor", _legacy(dtype), create=True)
+                mock.patch.object(
+                    torch.cuda, f"{name}Tensor", _Legacy(f"{name}Tensor", (), {"dtype": dtype})
+                )
             )
         stack.enter_context(mock.patch.object(torch.Tensor, "pin_memory", _pinned))
         stack.enter_context(mock.patch.object(FakeTensor, "__repr__", torch.Tensor.__repr__))

@@ -15,6 +15,7 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_map
 
+from kpredict.capture.loops import BOUND, LoopGuard
 from kpredict.model import Assumption, Span
 
 aten = torch.ops.aten
@@ -33,6 +34,10 @@ class Read:
     def value(self, default: float, what: str) -> float:
         return self._values.value(default, what, self._where())
 
+    def scalar(self) -> float:
+        """A number that the host reads; in a loop of reads another one after a bound."""
+        return self._values.scalar(self._where())
+
     def count(self, default: int, limit: int, what: str) -> int:
         """A number of elements, at least 0 and at most `limit`."""
         return max(0, min(int(self.value(default, what)), limit))
@@ -45,6 +50,7 @@ class Values:
         self._stated = dict(stated or {})
         self.assumptions: dict[tuple[str, Span | None], Assumption] = {}
         self.taken: float | None = None  # what the op being dispatched was told, if anything
+        self._loops = LoopGuard()
 
     def answer(
         self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], where: Where
@@ -56,6 +62,17 @@ class Values:
         value = self._stated.get(span.line if span else -1, self._stated.get("*", default))
         self.assumptions.setdefault((what, span), Assumption(what, f"{value:g}", span))
         self.taken = value
+        return value
+
+    def scalar(self, span: Span | None) -> float:
+        value = self.value(1, "value read by the host", span)
+        repeats = self._loops.repeats()
+        if repeats >= BOUND:
+            value = self.taken = self._loops.value(value, repeats)
+            self.assumptions.setdefault(
+                ("loop", span),
+                Assumption("loop that ends when the GPU says so", f"{BOUND} reads", span),
+            )
         return value
 
     def settle(self, func: OpOverload, args: Sequence[Any], result: Any, where: Where) -> Any:
@@ -88,7 +105,7 @@ def answers(func: OpOverload) -> Callable[[Answer], Answer]:
 def scalar(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """`.item()`, `float(t)`, `bool(t)`: 1 unless stated."""
     (x,) = args
-    value = read.value(1, "value read by the host")
+    value = read.scalar()
     if x.dtype is torch.bool:
         return bool(value)
     if x.dtype.is_complex:
