@@ -27,26 +27,21 @@ Route = Callable[..., Any]
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
 
-def rms_norm(
-    target: Target,
-    input: torch.Tensor,
-    normalized_shape: Any,
-    weight: torch.Tensor | None = None,
-    eps: float | None = None,
-) -> torch.Tensor:
-    """CUDA has one fused kernel (layer_norm.cpp rms_norm_symint: any CUDA input is fused)."""
-    out: torch.Tensor = torch.ops.aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]
-    return out
-
-
 ROUTES: dict[str, Route] = {
     "_fused_sdp_choice": attention.fused_choice,
-    "rms_norm": rms_norm,
     "scaled_dot_product_attention": attention.scaled_dot_product_attention,
     **recurrent.ROUTES,
     **composites.ROUTES,
 }
 """ATen op, with overload → the function that takes the CUDA way, target first."""
+
+CUDA_KERNELS = ("_fused_rms_norm",)
+"""Composites on other devices that have a kernel of their own on CUDA: with one registered, C++
+dispatches them whole and autograd takes their own formula."""
+
+
+def _not_run(*args: Any) -> Any:
+    raise AssertionError("fake tensors take an op's shape function, not its kernel")
 
 
 def _overload(name: str) -> OpOverload:
@@ -82,6 +77,8 @@ def cuda_routes(target: Target) -> Iterator[None]:
         stack.callback(library._destroy)
         for name, meta in META.items():
             library.impl(name, meta, "Meta", allow_override=True)
+        for name in CUDA_KERNELS:
+            library.impl(name, _not_run, "CUDA")
         for name, function in ROUTES.items():
             routed = partial(function, target)
             library.impl(name, routed, "AutogradCUDA")
