@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kpredict.capture.run import Captured, Optimizer, capture
+from kpredict.capture.run import Captured, Optimizer, capture, module_of
 from kpredict.capture.world import World
 from kpredict.eager.predict import predict_eager
 from kpredict.model import Assumption, Mode, Op, Phase, Phases
@@ -19,8 +19,12 @@ from kpredict.model import Assumption, Mode, Op, Phase, Phases
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What to run and how. `grad` None leaves the grad mode as it is; `stated` are values of
-    data-dependent reads by line or "*"; `file` is the file whose lines the report is about."""
+    """What to run and how.
+
+    `grad` None leaves the grad mode as it is; `stated` are values of data-dependent reads by line
+    or "*"; `file` is the file whose lines the report is about; `compiles` says that it calls
+    torch.compile itself, so that there is a plan as written.
+    """
 
     fn: Callable[..., Any]
     args: Sequence[Any] = ()
@@ -33,6 +37,7 @@ class Call:
     root: torch.nn.Module | None = None
     file: str = ""
     warmups: int = 1
+    compiles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,9 @@ def make_plans(world: World, call: Call, modes: Iterable[Mode]) -> Plans:
     assumptions: dict[Assumption, None] = {}
     failures: dict[Mode, Exception] = {}
     for mode in modes:
-        predict = _PREDICTORS.get(mode)
-        if predict is None:
+        if mode is Mode.AS_WRITTEN and not call.compiles:
             continue
+        predict = _PREDICTORS[mode]
         try:
             phases, captured = predict(world, call)
         except Exception as error:
@@ -95,6 +100,56 @@ def anchored(op: Op, file: str) -> Op:
     return op if span is None else replace(op, span=span)
 
 
+def _compiled(world: World, call: Call) -> tuple[Phases, Captured]:
+    """What `torch.compile` of the callable launches; the optimizer stays eager unless asked."""
+    from kpredict.compiled.run import compiling
+
+    with compiling(world) as compiler:
+        fn = compiler.wrap(uncompiled(call.fn))
+        optimizer = call.optimizer
+        if optimizer is not None and call.compile_optimizer:
+            optimizer = CompiledStep(compiler.wrap(optimizer.step))
+        captured = capture(
+            world, fn, call.args, call.kwargs, phases=call.phases, optimizer=optimizer,
+            grad=call.grad, stated=call.stated, root=call.root or module_of(call.fn),
+            warmups=max(call.warmups, COMPILED_WARMUPS), named=call.fn,
+        )  # fmt: skip
+        return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
+
+
+def _as_written(world: World, call: Call) -> tuple[Phases, Captured]:
+    """What the callable launches as it stands, where its file uses torch.compile itself."""
+    from kpredict.compiled.run import compiling
+
+    with compiling(world) as compiler:
+        captured = capture(
+            world, call.fn, call.args, call.kwargs, phases=call.phases, optimizer=call.optimizer,
+            grad=call.grad, stated=call.stated, root=call.root or module_of(call.fn),
+            warmups=max(call.warmups, COMPILED_WARMUPS),
+        )  # fmt: skip
+        return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledStep:
+    """An optimizer whose step is compiled."""
+
+    step: Callable[[], Any]
+
+
+def uncompiled(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function or module that `torch.compile` was given, or `fn` itself."""
+    if isinstance(fn, torch.nn.Module):
+        inner = fn._modules.get("_orig_mod")
+        return fn if inner is None else inner
+    inner = getattr(fn, "_torchdynamo_orig_callable", None)
+    return fn if inner is None else inner
+
+
+COMPILED_WARMUPS = 2  # the first compiles, the second may recompile for what the first changed
+
 _PREDICTORS: Mapping[Mode, Callable[[World, Call], tuple[Phases, Captured]]] = {
     Mode.EAGER: _eager,
+    Mode.COMPILED: _compiled,
+    Mode.AS_WRITTEN: _as_written,
 }

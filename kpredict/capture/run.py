@@ -61,16 +61,18 @@ def capture(
     stated: Mapping[int | str, float] | None = None,
     warmups: int = 1,
     root: torch.nn.Module | None = None,
+    named: Callable[..., Any] | None = None,
 ) -> Captured:
     """Run `fn(*args, **kwargs)` through `phases` and return the last of `warmups + 1` runs.
 
     `grad` False runs under no_grad, True with gradients, None as the caller's mode is. `stated`
-    gives values for data-dependent reads by line or "*". `root` names modules in the record.
+    gives values for data-dependent reads by line or "*". `root` names modules in the record,
+    `named` (default `fn`) is the callable whose parameters name the arrays.
     Raises KpredictError when a backward is asked for and nothing that is returned needs gradients.
     """
     values = Values(stated)
-    recorder = Recorder(values, Converter(), root if root is not None else _module_of(fn))
-    _name_arrays(recorder.converter, fn, args, kwargs or {})
+    recorder = Recorder(values, Converter(), root if root is not None else module_of(fn))
+    _name_arrays(recorder.converter, named or fn, args, kwargs or {})
     with _listening(world, recorder), _grad(grad):
         for _ in range(warmups):
             with recorder.paused():
@@ -129,13 +131,13 @@ def _tensors_of(result: Any) -> list[torch.Tensor]:
     return leaves
 
 
-def _module_of(fn: Callable[..., Any]) -> torch.nn.Module | None:
+def module_of(fn: Callable[..., Any]) -> torch.nn.Module | None:
     owner = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
     return owner if isinstance(owner, torch.nn.Module) else None
 
 
 def _parameters(fn: Callable[..., Any]) -> list[torch.Tensor]:
-    module = _module_of(fn)
+    module = module_of(fn)
     return list(module.parameters()) if module is not None else []
 
 
@@ -152,7 +154,7 @@ def _name_arrays(
             leaves = [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
             for i, leaf in enumerate(leaves):
                 converter.name(leaf, name if len(leaves) == 1 else f"{name}[{i}]")
-    module = _module_of(fn)
+    module = module_of(fn)
     if module is not None:
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             converter.name(tensor, name)

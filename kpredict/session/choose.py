@@ -20,8 +20,8 @@ from kpredict.plans import Call
 from kpredict.request import FORWARD, TRAINING, Request
 from kpredict.session.build import build, describe
 from kpredict.session.observe import Seen
-from kpredict.source.entries import EntryKind, EntryPoint, Parameter, Source
 from kpredict.source.inputs import InputSpec, join, parse_input, resolve, unknown_dims
+from kpredict.source.nouns import EntryKind, EntryPoint, Parameter, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ def _call(
         stated.setdefault("*", loaded.source.stated)
     call = Call(
         fn, args, kwargs, phases, optimizer, request.compile_optimizer, grad, stated, module,
-        loaded.path,
+        loaded.path, compiles="torch.compile" in loaded.source.text,
     )  # fmt: skip
     return call, tuple(_described(fn, args, kwargs))
 
