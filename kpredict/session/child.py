@@ -20,7 +20,7 @@ from kpredict.request import Request
 from kpredict.session.ask import Done, Message, Stage
 from kpredict.session.count import LineCounter
 from kpredict.session.paths import relabel, shown_path
-from kpredict.source.entries import Source, read_source
+from kpredict.source.nouns import Source
 
 if TYPE_CHECKING:  # these import torch, whose absence is an answer too
     from kpredict.capture.world import World
@@ -52,8 +52,7 @@ def main(folder: str) -> None:
 def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Message]:
     """Read, import, choose and run: yields entries and failures as they are known."""
     try:
-        text = read_text(request.file)
-        source = read_source(request.file, text)
+        source = read_source(request.file)
     except KpredictError as error:
         yield failure(request, error)
         return
@@ -175,6 +174,15 @@ def answer(
         source.text, {**eager.names, **others.names}, counter.per_run(call.warmups + 1),
     )  # fmt: skip
     return entry, {**eager.failures, **others.failures}
+
+
+def read_source(file: str) -> Source:
+    """What the file says of itself; without libcst by a reader that knows no annotations."""
+    try:
+        from kpredict.source.entries import read_source as read
+    except ImportError:
+        from kpredict.source.plain import read_source as read
+    return read(file, read_text(file))
 
 
 def read_text(file: str) -> str:

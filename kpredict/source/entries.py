@@ -7,90 +7,14 @@ whole file for the main job. Raises KpredictError for text that is not Python.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from kpredict.model import KpredictError
 from kpredict.source.annotations import spec_of_annotation
-from kpredict.source.inputs import InputSpec, parse_directive
-
-
-class EntryKind(StrEnum):
-    FUNCTION = "function"
-    METHOD = "method"
-    MODULE = "module"
-    SCRIPT = "script"
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter, without `self`. `kind` is "positional", "keyword", "args" or "kwargs";
-    `annotated` is what a jaxtyping annotation says of it."""
-
-    name: str
-    kind: str = "positional"
-    has_default: bool = False
-    annotated: InputSpec | None = None
-
-    @property
-    def required(self) -> bool:
-        return not self.has_default and self.kind in ("positional", "keyword")
-
-
-@dataclass(frozen=True, slots=True)
-class EntryPoint:
-    """Something that can be called. For a module the parameters are `forward`'s and `init`
-    those of `__init__`; `directive` holds what comments on it say of its inputs."""
-
-    name: str
-    kind: EntryKind
-    line: int
-    end_line: int
-    parameters: tuple[Parameter, ...] = ()
-    init: tuple[Parameter, ...] = ()
-    directive: Mapping[str, InputSpec] = field(default_factory=dict)
-    has_directive: bool = False
-
-    def parameter(self, name: str) -> Parameter | None:
-        return next((p for p in self.parameters if p.name == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Suppression:
-    """`# kpredict: ignore[KP201] reason` or `# noqa: KP201`; no codes means every one."""
-
-    line: int
-    codes: tuple[str, ...]
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What a file says of itself. `entry`, `training` and `stated` come from its `ENTRY`, `MODE`
-    and `D2H_VALUE`; `defines` are the names its top level binds by def and class."""
-
-    path: str
-    text: str
-    entries: tuple[EntryPoint, ...] = ()
-    defines: frozenset[str] = frozenset()
-    entry: str = ""
-    training: bool = False
-    stated: float | None = None
-    has_main_block: bool = False
-    suppressions: tuple[Suppression, ...] = ()
-
-    def find(self, name: str) -> EntryPoint | None:
-        return next((e for e in self.entries if e.name == name), None)
-
-    @property
-    def conventional(self) -> EntryPoint | None:
-        """The entry that `get_inputs()` is for: what ENTRY names, else the class `Model`."""
-        return self.find(self.entry or "Model") if "get_inputs" in self.defines else None
+from kpredict.source.directives import assemble
+from kpredict.source.nouns import EntryKind, EntryPoint, Parameter, Source
 
 
 def read_source(path: str, text: str) -> Source:
@@ -117,11 +41,6 @@ def _not_python(path: str, text: str, error: Exception) -> KpredictError:
         pass
     line = f" on line {error.raw_line}" if isinstance(error, cst.ParserSyntaxError) else ""
     return KpredictError(f"libcst cannot read it{line}.")
-
-
-_DIRECTIVE = re.compile(r"#\s*kpredict:\s*(.*)")
-_IGNORE = re.compile(r"ignore(?:\[([^\]]*)\])?\s*(.*)")
-_NOQA = re.compile(r"#\s*noqa:\s*((?:[A-Z]+\d+[\s,]*)+)(.*)")
 
 
 class _Reader(cst.CSTVisitor):
@@ -232,71 +151,9 @@ class _Reader(cst.CSTVisitor):
             )  # fmt: skip
 
     def source(self, path: str, text: str) -> Source:
-        directives = {
-            line: match[1].strip()
-            for line, comment in self._comments.items()
-            if (match := _DIRECTIVE.match(comment))
-        }
-        entries = [self._with_directive(e, span, directives) for e, span in self._found]
-        forwards = {e.name: e for e in entries}
-        entries = [self._with_forward(e, forwards) for e in entries]
-        entry, mode = self._constants.get("ENTRY"), self._constants.get("MODE")
-        stated = self._constants.get("D2H_VALUE")
-        return Source(
-            path, text, tuple(sorted(entries, key=lambda e: e.line)), frozenset(self._defines),
-            entry if isinstance(entry, str) else "", mode == "training",
-            float(stated) if isinstance(stated, (int, float)) else None, self._main,
-            tuple(_suppressions(self._comments)),
-        )  # fmt: skip
-
-    def _with_directive(
-        self, entry: EntryPoint, span: tuple[int, int], directives: Mapping[int, str]
-    ) -> EntryPoint:
-        """Comments right above the def, beside it, and before the body's first statement."""
-        first, body = span
-        while first - 1 in self._comments:
-            first -= 1
-        last = max(body - 1, entry.line)
-        texts = [
-            text for line, text in sorted(directives.items())
-            if first <= line <= last and not _IGNORE.fullmatch(text)
-        ]  # fmt: skip
-        if not texts:
-            return entry
-        return _replace(entry, parse_directive(", ".join(texts)), True)
-
-    def _with_forward(self, entry: EntryPoint, all_entries: Mapping[str, EntryPoint]) -> EntryPoint:
-        """A module's inputs may be told on `forward`, its own arguments on `__init__`."""
-        if entry.kind is not EntryKind.MODULE:
-            return entry
-        told: dict[str, InputSpec] = {}
-        has = entry.has_directive
-        for method in ("__init__", "forward"):
-            found = all_entries.get(f"{entry.name}.{method}")
-            if found is not None:
-                told |= found.directive
-                has |= found.has_directive
-        return _replace(entry, told | dict(entry.directive), has)
-
-
-def _replace(entry: EntryPoint, directive: Mapping[str, InputSpec], has: bool) -> EntryPoint:
-    return EntryPoint(
-        entry.name, entry.kind, entry.line, entry.end_line, entry.parameters, entry.init,
-        directive, has,
-    )  # fmt: skip
-
-
-def _suppressions(comments: Mapping[int, str]) -> Sequence[Suppression]:
-    found: list[Suppression] = []
-    for line, comment in sorted(comments.items()):
-        directive = _DIRECTIVE.match(comment)
-        ignore = _IGNORE.fullmatch(directive[1].strip()) if directive else None
-        noqa = _NOQA.search(comment)
-        match = ignore or noqa
-        if match is not None:
-            codes = tuple(c for c in re.split(r"[\s,]+", match[1] or "") if c)
-            found.append(Suppression(line, codes, match[2].strip()))
-    return found
+        return assemble(
+            path, text, self._found, self._comments, self._constants, self._defines, self._main
+        )
 
 
 def _parameters(params: cst.Parameters, *, method: bool) -> tuple[Parameter, ...]:
