@@ -93,9 +93,25 @@ def cudnn_rnn_backward(
     return dx, _row_major(hx), dcx, grads
 
 
+def cudnn_batch_norm(
+    input: Tensor, weight: Tensor, bias: Any, running_mean: Any, running_var: Any, training: bool,
+    exponential_average_factor: float, epsilon: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """cudnn/BatchNorm.cpp: the result in the input's layout, and what the backward reads again.
+
+    The reserve's true size is cuDNN's secret.
+    """
+    stats = weight.shape if training else (0,)
+    reserve = input.new_empty(1024 if training else 0, dtype=torch.uint8)
+    layout = torch._prims_common.suggest_memory_format(input)
+    out = torch.empty_like(input, memory_format=layout)
+    return out, weight.new_empty(stats), weight.new_empty(stats), reserve
+
+
 META: dict[str, Callable[..., Any]] = {
     "_cudnn_rnn": cudnn_rnn,
     "_cudnn_rnn_backward": cudnn_rnn_backward,
+    "cudnn_batch_norm": cudnn_batch_norm,
     "_thnn_fused_gru_cell": gru_cell,
     "_thnn_fused_gru_cell_backward": gru_cell_backward,
 }

@@ -58,7 +58,9 @@ def _shared_buffer(weights: Tensors, per_layer: int, size: int) -> torch.Tensor 
             return None
         at += w.numel()
     with torch.no_grad():
-        return weights[0].new_empty(0).set_(first, 0, (size,), (1,))
+        return aten.set_.source_Storage_storage_offset(  # type: ignore[no-any-return]
+            weights[0].new_empty(0), first, 0, [size], [1]
+        )
 
 
 def flatten_weight(
@@ -72,7 +74,7 @@ def flatten_weight(
         w = weights[i]
         view = buffer.narrow(0, at, w.numel()).view(w.shape)
         view.copy_(w)
-        w.set_(view)
+        w.set_(view)  # type: ignore[call-overload]
         at += w.numel()
     return buffer
 
@@ -158,7 +160,7 @@ for _op, _mode in (("lstm", LSTM), ("gru", GRU), ("rnn_tanh", TANH), ("rnn_relu"
 
 def _flatten_parameters(self: torch.nn.RNNBase) -> None:
     """`nn.RNNBase.flatten_parameters` without its look at data pointers, which fakes lack."""
-    weights = self._flat_weights
+    weights: list[torch.Tensor] = self._flat_weights  # type: ignore[assignment]
     fit = (
         len(weights) == len(self._flat_weights_names)
         and all(isinstance(w, torch.Tensor) for w in weights)
@@ -182,16 +184,24 @@ def _limit(*_: int) -> int:
     return 10
 
 
+def _reserve_size(input: torch.Tensor, training: bool) -> int:
+    """Bytes cuDNN's batch norm keeps for its backward."""
+    return 1024 if training else 0
+
+
 @contextmanager
 def cudnn_present() -> Iterator[None]:
     """Python's side finds cuDNN: `torch.backends.cudnn` answers, RNN modules flatten weights."""
-    cudnn = torch.backends.cudnn.m
+    cudnn = torch.backends.cudnn.m  # type: ignore[attr-defined]
     with (
         mock.patch.object(cudnn, "is_available", return_value=True),
         mock.patch.object(cudnn, "_init", return_value=True),
         mock.patch.object(cudnn, "version", return_value=91900),
         mock.patch.object(torch._C, "_cuda_get_cudnn_benchmark_limit", _limit, create=True),
         mock.patch.object(torch._C, "_cuda_set_cudnn_benchmark_limit", _limit, create=True),
+        mock.patch.object(
+            torch._C, "_get_cudnn_batch_norm_reserve_space_size", _reserve_size, create=True
+        ),
         mock.patch.object(torch.nn.RNNBase, "flatten_parameters", _flatten_parameters),
     ):
         yield

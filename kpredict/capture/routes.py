@@ -17,6 +17,7 @@ from unittest import mock
 
 import torch
 from torch._C import DispatchKey
+from torch._decomp import meta_table
 from torch._ops import OpOverload
 
 from kpredict.capture import attention, composites, recurrent
@@ -67,25 +68,31 @@ def _decomposition(name: str, function: Route) -> Route:
     return decompose
 
 
+def _in_python(stack: ExitStack, op: OpOverload, key: DispatchKey, kernel: Route) -> None:
+    """Register `kernel` with the Python dispatcher too, which dynamo runs under."""
+    stack.enter_context(mock.patch.dict(op.py_kernels, {key: kernel}))
+    op._dispatch_cache.clear()
+    stack.callback(op._dispatch_cache.clear)
+
+
 @contextmanager
 def cuda_routes(target: Target) -> Iterator[None]:
-    """Route while entered; the library's missing shape functions are there as well."""
+    """Route while entered; the shape functions PyTorch lacks are there as well."""
     with ExitStack() as stack:
         stack.enter_context(attention.cuda_priority(target))
         stack.enter_context(recurrent.cudnn_present())
         library = torch.library.Library("aten", "IMPL")
         stack.callback(library._destroy)
         for name, meta in META.items():
+            op = _overload(name)
             library.impl(name, meta, "Meta", allow_override=True)
-        for name in CUDA_KERNELS:
-            library.impl(name, _not_run, "CUDA")
+            _in_python(stack, op, DispatchKey.Meta, meta)
+            # else fake tensors would run the op's Python decomposition instead
+            stack.enter_context(mock.patch.dict(meta_table, {op: meta}))
         for name, function in ROUTES.items():
+            op = _overload(name)
             routed = partial(function, target)
             library.impl(name, routed, "AutogradCUDA")
-            op = _overload(name)
             if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), _COMPOSITE):
-                decompose = _decomposition(name, routed)
-                stack.enter_context(mock.patch.dict(op.py_kernels, {_COMPOSITE: decompose}))
-                op._dispatch_cache.clear()
-                stack.callback(op._dispatch_cache.clear)
+                _in_python(stack, op, _COMPOSITE, _decomposition(name, routed))
         yield

@@ -8,8 +8,12 @@ second kernel adds them up.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kpredict.model import Target
+
+if TYPE_CHECKING:
+    from kpredict.eager.convolving import Convolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +27,8 @@ class Split:
 def kernels_of(m: int, n: int, k: int, batch: int, dtype: str, target: Target) -> Split:
     """The interval for a batch of m by k times k by n."""
     return Split(1, 2, 1, "one kernel per GEMM, two if cuBLAS splits K")
+
+
+def convolution_kernels(direction: str, conv: Convolution, layout: str, target: Target) -> Split:
+    """The interval for one cuDNN convolution graph."""
+    return Split(1, 3, 1, "cuDNN may convert layouts around its kernel")
