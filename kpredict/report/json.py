@@ -1,11 +1,16 @@
-"""Report → JSON, in the shape of `report.schema.json`."""
+"""Report → JSON, in the shape of `report.schema.json` (beside this file); pure.
+
+Additive changes keep `schema_version`. `load.py` reads it back.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from kpredict.model import Access, Count, Entry, Launch, Plan, Report
+from kpredict.model import Access, Count, Entry, Failure, Launch, Plan, Report, Target
+from kpredict.report.arrays import array_names
 
 SCHEMA_VERSION = 1
 
@@ -15,20 +20,26 @@ def render(report: Report, version: str = "", indent: int | None = None) -> str:
 
 
 def document(report: Report, version: str = "") -> dict[str, Any]:
-    t = report.target
+    """The report as plain dicts and lists."""
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "kpredict", "version": version},
-        "target": {
-            "name": t.name, "gpu": t.gpu, "sm": t.sm, "sms": t.sms, "torch": t.torch,
-            "cuda": t.cuda, "bandwidth_gb_s": t.bandwidth,
-        },
+        "target": _target(report.target),
         "entries": [_entry(e) for e in report.entries],
-        "errors": [
-            {"file": f.file, "name": f.name, "line": f.line, "message": f.message, "hint": f.hint}
-            for f in report.errors
-        ],
+        "errors": [_failure(f) for f in report.errors],
+        "skipped": [_failure(f) for f in report.skipped],
+    }
+
+
+def _target(t: Target) -> dict[str, Any]:
+    return {
+        "name": t.name, "gpu": t.gpu, "sm": t.sm, "sms": t.sms, "torch": t.torch, "cuda": t.cuda,
+        "bandwidth_gb_s": t.bandwidth,
     }  # fmt: skip
+
+
+def _failure(f: Failure) -> dict[str, Any]:
+    return {"file": f.file, "name": f.name, "line": f.line, "message": f.message, "hint": f.hint}
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
@@ -38,7 +49,10 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "line": entry.line,
         "inputs": list(entry.inputs),
         "plans": {
-            mode.value: {phase.value: _plan(plan) for phase, plan in phases}
+            mode.value: {
+                phase.value: plan_document(plan, entry.array_names.get(mode, {}))
+                for phase, plan in phases
+            }
             for mode, phases in entry.plans.items()
         },
         "graph_breaks": [
@@ -53,14 +67,13 @@ def _entry(entry: Entry) -> dict[str, Any]:
             {"op": u.op, "reason": u.reason, "lines": [s.line for s in u.lines]}
             for u in entry.unknowns
         ],
+        "calls": {str(line): n for line, n in entry.calls.items() if n > 1},
     }
 
 
-def _count(count: Count) -> dict[str, int]:
-    return {"lo": count.lo, "hi": count.hi}
-
-
-def _plan(plan: Plan) -> dict[str, Any]:
+def plan_document(plan: Plan, known: Mapping[int, str] | None = None) -> dict[str, Any]:
+    """One plan, predicted or measured; `known` names its storages."""
+    names = array_names(plan, known or {})
     arrays, size = plan.transfers
     return {
         "kernels": _count(plan.kernels),
@@ -70,24 +83,51 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "syncs": plan.syncs.hi,
         "transfers": {"arrays": arrays, "bytes": size},
         "round_trips": {"arrays": len(plan.round_trips), "bytes": plan.round_trip_bytes},
-        "launches": [_launch(launch) for launch in plan.launches],
-    }
+        "launches": [_launch(launch, names) for launch in plan.launches],
+        "intermediates": [
+            {
+                "name": names.get(r.tensor.storage, ""), "shape": list(r.tensor.shape),
+                "dtype": r.tensor.dtype, "writer": r.writer, "readers": list(r.readers),
+                "bytes": r.bytes,
+            }
+            for r in plan.round_trips
+        ],
+        "barriers": [
+            {"producer": b.producer, "consumer": b.consumer, "reason": b.reason, "detail": b.detail}
+            for b in plan.barriers
+        ],
+        "notes": list(plan.notes),
+    }  # fmt: skip
 
 
-def _launch(launch: Launch) -> dict[str, Any]:
+def _count(count: Count) -> dict[str, int]:
+    return {"lo": count.lo, "hi": count.hi}
+
+
+def _launch(launch: Launch, names: Mapping[int, str]) -> dict[str, Any]:
     return {
         "kind": launch.kind.value,
         "name": launch.name,
         "count": _count(launch.count),
+        "expected": launch.expected,
         "ops": list(launch.ops),
         "lines": [s.line for s in launch.lines],
-        "reads": [_access(a) for a in launch.reads],
-        "writes": [_access(a) for a in launch.writes],
+        "reads": [_access(a, names) for a in launch.reads],
+        "writes": [_access(a, names) for a in launch.writes],
         "basis": launch.basis.value,
         "because": launch.because,
+        "phase": launch.phase.value,
+        "region": launch.region,
+        "module": launch.module,
+        "grid": list(launch.grid) if launch.grid else None,
+        "block": list(launch.block) if launch.block else None,
+        "flops": launch.flops,
     }
 
 
-def _access(access: Access) -> dict[str, Any]:
+def _access(access: Access, names: Mapping[int, str]) -> dict[str, Any]:
     t = access.tensor
-    return {"name": "", "shape": list(t.shape), "dtype": t.dtype, "bytes": access.bytes}
+    return {
+        "name": names.get(t.storage, ""), "shape": list(t.shape), "dtype": t.dtype,
+        "bytes": access.bytes,
+    }  # fmt: skip

@@ -18,10 +18,10 @@ def size(n: int) -> str:
     return f"{value:.3g} {_UNITS[unit]}"
 
 
-def plural(n: int | Count, noun: str) -> str:
-    """`1 kernel`, `2 kernels`, `1..3 kernels`."""
+def plural(n: int | Count, noun: str, many: str = "") -> str:
+    """`1 kernel`, `2 kernels`, `1..3 kernels`; `many` where the plural is not with an s."""
     one = n == 1 or n == Count(1, 1)
-    return f"{n} {noun}" if one else f"{n} {noun}s"
+    return f"{n} {noun}" if one else f"{n} {many or noun + 's'}"
 
 
 def expected(plan: Plan) -> int:

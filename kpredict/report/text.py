@@ -72,9 +72,11 @@ def render(report: Report, style: Style | None = None) -> str:
             parts.append(f"  {skipped.hint}")
         if report.skipped:
             parts.append("")
-    parts += [answer(entry, report.target) for entry in report.entries]
-    if len(report.entries) > 1:
-        parts.append(_answer_of_all(report))
+    scripts = [e for e in report.entries if e.name.startswith("<")]
+    callables = [e for e in report.entries if not e.name.startswith("<")]
+    parts += [answer(entry, report.target) for entry in (*scripts, *callables)]
+    if len(callables) > 1:
+        parts.append(_answer_of_all(callables, report.target))
     return "\n".join(parts) + "\n" if parts else ""
 
 
@@ -209,9 +211,14 @@ def _aligned(table: Sequence[Sequence[str]], style: Style) -> Iterator[str]:
 
 
 def _less(before: Count, after: Count) -> str:
-    if before.exact and after.exact:
-        return _signed(before.lo - after.lo)
-    return f"{before.lo - after.hi}..{before.hi - after.lo}"
+    return _signed(before.lo - after.lo)
+
+
+def _fewer_kernels(before: Plan, after: Plan) -> str:
+    """The difference; of the most likely counts where a library's are intervals, since both plans
+    mostly make the same calls."""
+    exact = before.kernels.exact and after.kernels.exact
+    return ("" if exact else "~") + _signed(expected(before) - expected(after))
 
 
 def _signed(n: int) -> str:
@@ -383,18 +390,26 @@ def _comparison(entry: Entry) -> str:
     text = ", ".join(told)
     if Mode.EAGER in totals and Mode.COMPILED in totals:
         before, after = totals[Mode.EAGER], totals[Mode.COMPILED]
-        text += f"; saved: {_saved(before, after)}"
+        text += f"; {_saved(before, after)}"
     return text
 
 
 def _saved(before: Plan, after: Plan) -> str:
-    launches = _less(before.kernels, after.kernels)
+    """`saved: 1 launch, 8 MB; added: 1 round trip`: what compiling takes away and what it adds."""
+    exact = before.kernels.exact and after.kernels.exact
+    launches = expected(before) - expected(after)
     trips = len(before.round_trips) - len(after.round_trips)
     moved = before.transfers[1] - after.transfers[1]
-    noun = "launch" if launches == "1" else "launches"
-    trip = "round trip" if trips == 1 else "round trips"
-    sign = "-" if moved < 0 else ""
-    return f"{launches} {noun}, {trips} {trip}, {sign}{size(abs(moved))}"
+    about = "" if exact else "~"
+    amounts = (
+        (launches, f"{about}{plural(abs(launches), 'launch', 'launches')}"),
+        (trips, plural(abs(trips), "round trip")),
+        (moved, size(abs(moved))),
+    )
+    saved = [text for n, text in amounts if n > 0]
+    added = [text for n, text in amounts if n < 0]
+    parts = [f"saved: {listed(saved)}" if saved else "nothing saved"]
+    return "; ".join([*parts, *([f"added: {listed(added)}"] if added else [])])
 
 
 def _total(phases: Sequence[tuple[Phase, Plan]]) -> Plan:
@@ -405,14 +420,14 @@ def _total(phases: Sequence[tuple[Phase, Plan]]) -> Plan:
     )
 
 
-def _answer_of_all(report: Report) -> str:
+def _answer_of_all(entries: Sequence[Entry], target: Target) -> str:
     told = []
     for mode in Mode:
-        plans = [e.plans[mode] for e in report.entries if mode in e.plans]
+        plans = [e.plans[mode] for e in entries if mode in e.plans]
         if plans:
             total = sum((ps.kernels for ps in plans), ZERO)
             told.append(f"{_TITLES[mode]} {plural(total, 'kernel')}")
-    return f"{len(report.entries)} entry points: {', '.join(told)} [{_target(report.target)}]"
+    return f"{len(entries)} entry points: {', '.join(told)} [{_target(target)}]"
 
 
 def _target(target: Target) -> str:

@@ -1,0 +1,172 @@
+"""JSON → Report: a saved report can be rendered, compared and diffed later.
+
+What the JSON does not hold comes back as a default: strides are row-major, arrays of one name in
+one plan share a storage, source text is read again by the caller if it is wanted. Raises
+KpredictError for text that is not such a report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+from kpredict.model import (
+    Access,
+    Assumption,
+    Barrier,
+    Basis,
+    Count,
+    Dim3,
+    Entry,
+    Failure,
+    GraphBreak,
+    Kind,
+    KpredictError,
+    Launch,
+    Mode,
+    Phase,
+    Phases,
+    Plan,
+    Report,
+    RoundTrip,
+    Span,
+    Target,
+    Tensor,
+    Unknown,
+)
+from kpredict.report.json import SCHEMA_VERSION
+from kpredict.targets import TARGETS, target
+
+Json = Mapping[str, Any]
+
+
+def load(text: str, where: str = "the report") -> Report:
+    """The report that `render` wrote as `text`; `where` names it in errors."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise KpredictError(f"{where} is not JSON: {error}.") from None
+    if not isinstance(found, dict) or "entries" not in found or "target" not in found:
+        raise KpredictError(f"{where} is not a report of kpredict.", "Make one with -f json.")
+    if found.get("schema_version") != SCHEMA_VERSION:
+        raise KpredictError(
+            f"{where} has schema version {found.get('schema_version')}, not {SCHEMA_VERSION}.",
+            "Make it again with this version of kpredict.",
+        )
+    try:
+        return Report(
+            _target(found["target"]),
+            tuple(_entry(e) for e in found["entries"]),
+            tuple(_failure(f) for f in found.get("errors", ())),
+            tuple(_failure(f) for f in found.get("skipped", ())),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise KpredictError(f"{where} is damaged: {type(error).__name__}: {error}.") from None
+
+
+def _target(t: Json) -> Target:
+    name = t["name"] if t["name"] in TARGETS else None
+    return target(name, t["torch"], t.get("cuda"))
+
+
+def _failure(f: Json) -> Failure:
+    return Failure(f["file"], f["message"], f.get("hint", ""), f.get("name", ""), f.get("line", 0))
+
+
+def _entry(e: Json) -> Entry:
+    file = e["file"]
+    doubts = {
+        "unknowns": tuple(
+            Unknown(u["op"], u["reason"], _spans(file, u["lines"])) for u in e.get("unknowns", ())
+        ),
+        "graph_breaks": tuple(
+            GraphBreak(b["reason"], _span(file, b["line"])) for b in e.get("graph_breaks", ())
+        ),
+    }
+    plans: dict[Mode, Phases] = {}
+    names: dict[Mode, dict[int, str]] = {}
+    for mode, phases in e["plans"].items():
+        storages: dict[str, int] = {}
+        found = {phase: _plan(file, plan, storages, doubts) for phase, plan in phases.items()}
+        doubts = {"unknowns": (), "graph_breaks": ()}
+        plans[Mode(mode)] = Phases(**{Phase(p).value: plan for p, plan in found.items()})
+        names[Mode(mode)] = {storage: name for name, storage in storages.items()}
+    return Entry(
+        file,
+        e["name"],
+        e["line"],
+        tuple(e.get("inputs", ())),
+        plans,
+        tuple(
+            Assumption(a["what"], a["value"], _span(file, a["line"]))
+            for a in e.get("assumptions", ())
+        ),
+        array_names=names,
+        calls={int(line): n for line, n in e.get("calls", {}).items()},
+    )
+
+
+def _plan(file: str, p: Json, storages: dict[str, int], doubts: Mapping[str, Any]) -> Plan:
+    unnamed = count(-1, -1)
+
+    def tensor(a: Json) -> Tensor:
+        shape = tuple(a["shape"])
+        name = a.get("name", "")
+        storage = storages.setdefault(name, len(storages)) if name else next(unnamed)
+        return Tensor(shape, _row_major(shape), a["dtype"], storage=storage)
+
+    def launch(x: Json) -> Launch:
+        return Launch(
+            Kind(x["kind"]),
+            x["name"],
+            Count(x["count"]["lo"], x["count"]["hi"]),
+            tuple(Access(tensor(a), a["bytes"]) for a in x["reads"]),
+            tuple(Access(tensor(a), a["bytes"]) for a in x["writes"]),
+            Basis(x["basis"]),
+            x["because"],
+            x.get("expected"),
+            _dim3(x.get("grid")),
+            _dim3(x.get("block")),
+            tuple(x["ops"]),
+            _spans(file, x["lines"]),
+            x.get("module", ""),
+            Phase(x.get("phase", "forward")),
+            x.get("region", ""),
+            x.get("flops", 0),
+        )
+
+    return Plan(
+        tuple(launch(x) for x in p["launches"]),
+        tuple(
+            RoundTrip(tensor(r), r["writer"], tuple(r["readers"]), r["bytes"])
+            for r in p.get("intermediates", ())
+        ),
+        tuple(
+            Barrier(b["producer"], b["consumer"], b["reason"], b.get("detail", ""))
+            for b in p.get("barriers", ())
+        ),
+        notes=tuple(p.get("notes", ())),
+        **doubts,
+    )
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for s in reversed(shape):
+        strides.append(step)
+        step *= max(s, 1)
+    return tuple(reversed(strides))
+
+
+def _dim3(value: Any) -> Dim3 | None:
+    return (value[0], value[1], value[2]) if value else None
+
+
+def _span(file: str, line: int | None) -> Span | None:
+    return None if line is None else Span(file, line)
+
+
+def _spans(file: str, lines: list[int]) -> tuple[Span, ...]:
+    return tuple(Span(file, n) for n in lines)
