@@ -78,14 +78,16 @@ class _Reader(cst.CSTVisitor):
             return
         methods = self._methods[name]
         forward = methods.get("forward")
-        first, last = self._lines(original_node)
+        last = self._lines(original_node)[1]
         line = self._def_line(original_node)
         entry = EntryPoint(
             name, EntryKind.MODULE, line, last,
             _parameters(forward.params, method=True) if forward else (),
             _parameters(methods["__init__"].params, method=True) if "__init__" in methods else (),
         )  # fmt: skip
-        self._found.append((entry, (first, self._body_line(original_node))))
+        self._found.append(
+            (entry, (self._first_line(original_node), self._body_line(original_node)))
+        )
 
     def _is_module(self, node: cst.ClassDef) -> bool:
         name = node.name.value
@@ -113,16 +115,20 @@ class _Reader(cst.CSTVisitor):
         self._scopes.pop()
 
     def _add(self, node: cst.FunctionDef, name: str, kind: EntryKind) -> None:
-        first, last = self._lines(node)
+        last = self._lines(node)[1]
         static = any(_dotted(d.decorator) == "staticmethod" for d in node.decorators)
         method = kind is EntryKind.METHOD and not static
         entry = EntryPoint(
             name, kind, self._def_line(node), last, _parameters(node.params, method=method)
         )
-        self._found.append((entry, (first, self._body_line(node))))
+        self._found.append((entry, (self._first_line(node), self._body_line(node))))
 
     def _def_line(self, node: cst.FunctionDef | cst.ClassDef) -> int:
         return self._lines(node.name)[0]
+
+    def _first_line(self, node: cst.FunctionDef | cst.ClassDef) -> int:
+        """The line of the first decorator, else of the def."""
+        return min(self._lines(part)[0] for part in (node, *node.decorators))
 
     def _body_line(self, node: cst.FunctionDef | cst.ClassDef) -> int:
         """The line of the first statement in the body; a docstring is passed over."""
