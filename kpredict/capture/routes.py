@@ -89,6 +89,8 @@ def cuda_routes(target: Target) -> Iterator[None]:
             _in_python(stack, op, DispatchKey.Meta, meta)
             # else fake tensors would run the op's Python decomposition instead
             stack.enter_context(mock.patch.dict(meta_table, {op: meta}))
+        for name in CUDA_KERNELS:
+            library.impl(name, _not_run, "CUDA")
         for name, function in ROUTES.items():
             op = _overload(name)
             routed = partial(function, target)
