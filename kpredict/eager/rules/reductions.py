@@ -19,7 +19,7 @@ from kpredict.eager.reducing import reduce, reduced_dims, reduced_shape, widest
 from kpredict.eager.registry import rule
 from kpredict.model import ITEMSIZE, Launch, Op, Target, Tensor
 
-_HALVES = ("float16", "bfloat16")
+HALVES = ("float16", "bfloat16")
 Dims = Sequence[int] | int | None
 
 
@@ -188,7 +188,7 @@ def vector_norm(op: Op, target: Target) -> Iterable[Launch]:
             x, casts = to(x, op["dtype"])
         return [*casts, *elementwise([_shaped(out, x)], [x], compute=x.dtype)]
     x, casts = _as_result(x, out, keep_complex=True)
-    size = ITEMSIZE["float32"] if x.dtype in _HALVES else ITEMSIZE[real_part(x.dtype)]
+    size = ITEMSIZE["float32"] if x.dtype in HALVES else ITEMSIZE[real_part(x.dtype)]
     return [*casts, *_filled_or([out], x, dims, target, accumulator=size, because="norm")]
 
 
@@ -252,7 +252,7 @@ def log_sum_exp(out: Tensor, x: Tensor, dims: Dims, target: Target) -> Iterator[
 
 def _welford(outs: Sequence[Tensor], x: Tensor, dims: Dims, target: Target) -> Iterator[Launch]:
     """make_reduction casts unless the dtypes agree or a half type goes to float."""
-    if x.dtype != outs[0].dtype and not (x.dtype in _HALVES and outs[0].dtype == "float32"):
+    if x.dtype != outs[0].dtype and not (x.dtype in HALVES and outs[0].dtype == "float32"):
         x, casts = to(x, outs[0].dtype)
         yield from casts
     size = 32 if x.dtype == "float64" else 16
@@ -279,7 +279,7 @@ def _filled_or(
 
 def _as_result(x: Tensor, out: Tensor, keep_complex: bool = False) -> tuple[Tensor, list[Launch]]:
     """`x` in the dtype the reduction computes in (make_reduction_from_out_ty)."""
-    if x.dtype in _HALVES and out.dtype == "float32":
+    if x.dtype in HALVES and out.dtype == "float32":
         return x, []
     if keep_complex and x.is_complex:
         return to(x, {"float16": "complex32", "float64": "complex128"}.get(out.dtype, "complex64"))
@@ -288,7 +288,7 @@ def _as_result(x: Tensor, out: Tensor, keep_complex: bool = False) -> tuple[Tens
 
 def _wide(x: Tensor) -> int:
     """2.13 loads 16-bit numbers in vectors of 8 where it sums."""
-    return 8 if x.dtype in _HALVES else 4
+    return 8 if x.dtype in HALVES else 4
 
 
 def flattened(x: Tensor) -> Tensor | None:
