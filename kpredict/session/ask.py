@@ -17,12 +17,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kpredict.model import Entry, Failure, Report, Target
 from kpredict.request import Request
 from kpredict.targets import target as find_target
 
 LOG_TAIL = 4096
+ANALYSER = "kpredict.session.child"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,13 @@ class Done:
 
 
 Message = Stage | Done | Entry | Failure | Target
+_KNOWN = (Stage, Done, Entry, Failure, Target)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One file's results. `output` is what the user's code printed."""
+    """One file's results. `output` is what the user's code printed, `others` what a child other
+    than the analyser found."""
 
     entries: tuple[Entry, ...] = ()
     errors: tuple[Failure, ...] = ()
@@ -54,6 +58,7 @@ class Answer:
     seconds: float = 0.0
     peak_mb: float = 0.0
     output: str = ""
+    others: tuple[Any, ...] = ()
 
 
 def analyse(requests: Iterable[Request], heard: Callable[[Answer], None] | None = None) -> Report:
@@ -80,20 +85,20 @@ def analyse(requests: Iterable[Request], heard: Callable[[Answer], None] | None 
     )
 
 
-def ask(request: Request) -> Answer:
-    """Analyse one file in a child process of its own."""
+def ask(request: Request, child: str = ANALYSER) -> Answer:
+    """Analyse one file in a child process of its own: the module `child`, given the request."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="kpredict-", ignore_cleanup_errors=True) as folder:
         where = Path(folder)
         (where / "request").write_bytes(pickle.dumps(request))
-        code = _run(request, where)
+        code = _run(request, child, where)
         messages = _read_messages(where / "answer")
         output = (where / "output").read_text(errors="replace")
     answer = _gather(request, messages, code, output)
     return replace(answer, seconds=time.perf_counter() - start, output=output)
 
 
-def _run(request: Request, where: Path) -> int | None:
+def _run(request: Request, module: str, where: Path) -> int | None:
     """The child's exit code; None when it ran out of time."""
     scratch = where / "scratch"
     scratch.mkdir()
@@ -105,7 +110,7 @@ def _run(request: Request, where: Path) -> int | None:
     }  # fmt: skip
     with open(where / "output", "wb") as output:
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kpredict.session.child", str(where)],
+            [sys.executable, "-P", "-m", module, str(where)],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env,
             start_new_session=True,
         )  # fmt: skip
@@ -143,12 +148,13 @@ def _gather(request: Request, messages: list[Message], code: int | None, output:
     entries = tuple(m for m in messages if isinstance(m, Entry))
     failures = [m for m in messages if isinstance(m, Failure)]
     errors = [f for f in failures if not f.skipped]
+    others = tuple(m for m in messages if not isinstance(m, _KNOWN))
     target = next((m for m in messages if isinstance(m, Target)), None)
     done = next((m for m in messages if isinstance(m, Done)), None)
     if done is None:
         stage = next((m for m in reversed(messages) if isinstance(m, Stage)), Stage("starting"))
         errors.append(_untimely_end(request, stage, code, output))
-    elif not entries and not errors:
+    elif not entries and not errors and not others:
         skipped = [f for f in failures if f.skipped]
         hint = skipped[0].hint if skipped else "Name one as f.py::name and give --input x=f32[64]."
         errors.append(
@@ -156,7 +162,7 @@ def _gather(request: Request, messages: list[Message], code: int | None, output:
         )
     return Answer(
         entries, tuple(errors), tuple(f for f in failures if f.skipped), target,
-        peak_mb=done.peak_mb if done else 0.0,
+        peak_mb=done.peak_mb if done else 0.0, others=others,
     )  # fmt: skip
 
 
