@@ -21,10 +21,10 @@ from kpredict.model import Target, Tensor
 aten = torch.ops.aten
 
 _BACKENDS = {
-    int(SDPBackend.CUDNN_ATTENTION): CUDNN,
-    int(SDPBackend.FLASH_ATTENTION): FLASH,
-    int(SDPBackend.EFFICIENT_ATTENTION): EFFICIENT,
-    int(SDPBackend.MATH): MATH,
+    SDPBackend.CUDNN_ATTENTION.value: CUDNN,
+    SDPBackend.FLASH_ATTENTION.value: FLASH,
+    SDPBackend.EFFICIENT_ATTENTION.value: EFFICIENT,
+    SDPBackend.MATH.value: MATH,
 }
 _NUMBERS = {name: number for number, name in _BACKENDS.items()}
 _LOWEST_CUDNN = -65504.0  # cuDNN makes NaN of rows that are masked whole by -inf
