@@ -174,3 +174,44 @@ def index_put(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
 def equal(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """`torch.equal` reads one boolean; true unless stated."""
     return bool(read.value(1, "whether two tensors are equal"))
+
+
+@answers(aten.masked_scatter_backward.default)
+def masked_scatter_backward(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The result's shape is known; how many elements the mask selects decides whether something is
+    left to fill: unless stated the mask takes the whole source, as when features fill slots."""
+    _, mask, sizes = args
+    source = torch.Size(sizes).numel()
+    read.count(min(mask.numel(), source), source, "elements that the mask selects")
+    return NotImplemented
+
+
+@answers(aten.isin.Tensor_Tensor)
+def isin(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """With many test elements both sides are made unique first: unless stated there are as many
+    distinct elements as test elements, but at most half of all."""
+    x, tests = args[:2]
+    read.count(min(x.numel() // 2, tests.numel()), x.numel(), "distinct elements")
+    return NotImplemented
+
+
+@answers(aten.repeat_interleave.Tensor)
+def repeat_interleave(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The sum of the repeats, unless it is given: each element once unless stated."""
+    (repeats,) = args
+    if kwargs.get("output_size") is not None:
+        return NotImplemented
+    n = int(read.value(repeats.numel(), "length of the repeated result"))
+    return torch.empty((n,), dtype=repeats.dtype, device=repeats.device)
+
+
+@answers(aten.bincount.default)
+def bincount(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """One bin more than the largest element, which is half of their number unless stated."""
+    x, weights, least = (*args, *(None, 0)[len(args) - 1 :])[:3]
+    weights, least = kwargs.get("weights", weights), kwargs.get("minlength", least)
+    largest = int(read.value(x.numel() // 2, "largest element"))
+    dtype = torch.int64 if weights is None else torch.float64
+    if weights is not None and weights.dtype is torch.float32:
+        dtype = torch.float32
+    return torch.empty((max(largest + 1, least or 0),), dtype=dtype, device=x.device)

@@ -368,11 +368,15 @@ def fill_slices(x: Tensor, dim: int, picks: Tensor) -> list[Launch]:
 @rule("aten.index_copy", source="native/TensorAdvancedIndexing.cpp index_copy_out; 2.6.0")
 def index_copy(op: Op, target: Target) -> Iterable[Launch]:
     """A copy of the input unless in place, then one kernel."""
-    x, picks, source = op.out, op["index"], at_least_1d(op["source"])
-    yield from copy(x, op["self"], because="the result starts as a copy")
-    x = at_least_1d(x)
-    still, where = _along(x, op["dim"], picks)
-    yield from per_element(
+    yield from copy(op.out, op["self"], because="the result starts as a copy")
+    yield from stored_slices(op.out, op["dim"], op["index"], op["source"])
+
+
+def stored_slices(x: Tensor, dim: int, picks: Tensor, source: Tensor) -> list[Launch]:
+    """`x.index_copy_(dim, picks, source)`."""
+    x, source = at_least_1d(x), at_least_1d(source)
+    still, where = _along(x, dim, picks)
+    return per_element(
         INDEX, [still], [where, source], reads=[picks, source], writes=[part(x, source)],
         because="stores slices",
     )  # fmt: skip
