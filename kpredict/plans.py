@@ -23,7 +23,8 @@ class Call:
 
     `grad` None leaves the grad mode as it is; `stated` are values of data-dependent reads by line
     or "*"; `file` is the file whose lines the report is about; `compiles` says that it calls
-    torch.compile itself, so that there is a plan as written.
+    torch.compile itself, so that there is a plan as written. `warmups` are the calls before the
+    one that counts; 0 for what can be run once only, such as a script.
     """
 
     fn: Callable[..., Any]
@@ -65,10 +66,17 @@ def make_plans(world: World, call: Call, modes: Iterable[Mode]) -> Plans:
         except Exception as error:
             failures[mode] = error
             continue
+        if mode is Mode.AS_WRITTEN and not _has_regions(phases):
+            continue
         by_mode[mode] = phases
         names[mode] = captured.names
         assumptions |= dict.fromkeys(captured.assumptions)
     return Plans(by_mode, names, tuple(assumptions), failures)
+
+
+def _has_regions(phases: Phases) -> bool:
+    """Whether anything ran compiled; else the plan as written is the eager one."""
+    return any(launch.region for _, plan in phases for launch in plan.launches)
 
 
 def _eager(world: World, call: Call) -> tuple[Phases, Captured]:
@@ -125,7 +133,7 @@ def _as_written(world: World, call: Call) -> tuple[Phases, Captured]:
         captured = capture(
             world, call.fn, call.args, call.kwargs, phases=call.phases, optimizer=call.optimizer,
             grad=call.grad, stated=call.stated, root=call.root or module_of(call.fn),
-            warmups=max(call.warmups, COMPILED_WARMUPS),
+            warmups=max(call.warmups, COMPILED_WARMUPS) if call.warmups else 0,
         )  # fmt: skip
         return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
 

@@ -32,9 +32,14 @@ class Row:
 NOWHERE = 0  # the row of launches that no line of the file led to
 
 
-def numbered(entry: Entry, mode: Mode = Mode.COMPILED) -> list[tuple[Phase, Launch]]:
+def fused_mode(entry: Entry) -> Mode | None:
+    """The plan whose launches the gutter names: the compiled one, else the one as written."""
+    return next((m for m in (Mode.COMPILED, Mode.AS_WRITTEN) if m in entry.plans), None)
+
+
+def numbered(entry: Entry, mode: Mode | None) -> list[tuple[Phase, Launch]]:
     """A mode's launches over all phases in order; number 1 is the first."""
-    phases = entry.plans.get(mode)
+    phases = entry.plans.get(mode) if mode is not None else None
     return [] if phases is None else [(p, x) for p, plan in phases for x in plan.launches]
 
 
@@ -45,7 +50,7 @@ def rows(entry: Entry) -> dict[int, Row]:
     if reference is not None:
         for phase, plan in entry.plans[reference]:
             _add_eager(entry, phase, plan, found)
-    for number, (_, launch) in enumerate(numbered(entry), 1):
+    for number, (_, launch) in enumerate(numbered(entry, fused_mode(entry)), 1):
         if launch.kind is Kind.SYNC:
             continue
         for line in _lines_of(entry, launch.lines):
@@ -112,4 +117,4 @@ def _innermost(blocks: list[tuple[int, int]], line: int, total: int) -> tuple[in
     around = [b for b in blocks if b[0] <= line <= b[1]]
     if around:
         return min(around, key=lambda b: b[1] - b[0])
-    return max(1, line - 1), min(total, line + 1)
+    return (1, total) if total < _SHORT else (max(1, line - 1), min(total, line + 1))

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from kpredict.model import ZERO, Count, Entry, Launch, Mode, Phase, Plan, Report, Target
 from kpredict.report.arrays import array_names
-from kpredict.report.lines import NOWHERE, Row, numbered, rows, shown_lines
+from kpredict.report.lines import NOWHERE, Row, fused_mode, numbered, rows, shown_lines
 from kpredict.report.quantities import expected, likely, listed, plural, ranges, size
 
 _LEGEND_LIMIT = 24
@@ -106,14 +106,14 @@ def _annotated(entry: Entry, style: Style) -> Iterator[str]:
     found = rows(entry)
     lines = shown_lines(entry, found, whole=style.verbose > 0)
     source = entry.source.splitlines()
-    has_compiled = Mode.COMPILED in entry.plans
+    fused = fused_mode(entry)
     cells = {n: _cells(found.get(n, Row()), entry.calls.get(n, 1), style) for n in lines}
     if NOWHERE in found:
         cells[NOWHERE] = _cells(found[NOWHERE], 1, style)
     columns = ["calls", "eager", "backward", "copies", "moved", "compiled", "marks"]
-    optional = {"calls", "backward", "copies", "marks"} | (set() if has_compiled else {"compiled"})
+    optional = {"calls", "backward", "copies", "marks"} | ({"compiled"} if fused is None else set())
     columns = [c for c in columns if c not in optional or any(x[c] for x in cells.values())]
-    titles = {"marks": ""}
+    titles = {"marks": "", "compiled": _TITLES[fused] if fused is not None else ""}
     widths = {
         c: max(len(titles.get(c, c)), *(len(x[c]) for x in cells.values()), 0) if cells else 0
         for c in columns
@@ -280,7 +280,7 @@ _OPTIONAL = {"library calls", "memcpy", "memset", "syncs"}
 def _launches(entry: Entry, style: Style) -> Iterator[str]:
     """The compiled launches that the gutter's numbers name; every plan's with -v."""
     for mode in Mode:
-        if mode not in entry.plans or not (style.verbose or mode is Mode.COMPILED):
+        if mode not in entry.plans or not (style.verbose or mode is fused_mode(entry)):
             continue
         launches = numbered(entry, mode)
         if not launches:

@@ -122,13 +122,15 @@ def run_script(
     values = dict(request.stated)
     if source.stated is not None:
         values.setdefault("*", source.stated)
-    call = Call(script, stated=values, warmups=0, file=str(path))
-    entry, failures = answer(request, source, world, call, SCRIPT, 1, (), (Mode.EAGER,))
-    for error in failures.values():
-        raise error
+    compiles = "torch.compile" in source.text
+    call = Call(script, stated=values, warmups=0, file=str(path), compiles=compiles)
+    modes = [Mode.EAGER, *(m for m in request.modes if m is Mode.AS_WRITTEN)]
+    entry, failures = answer(request, source, world, call, SCRIPT, 1, (), modes)
+    if Mode.EAGER in failures:
+        raise failures[Mode.EAGER]
     if request.names or not any(plan.launches for _, plan in entry.plans[Mode.EAGER]):
         return None
-    return entry
+    return replace(entry, plans={m: p for m, p in entry.plans.items() if m in request.modes})
 
 
 def run(
