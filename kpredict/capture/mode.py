@@ -20,7 +20,10 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves
 
+from kpredict.capture.layouts import LAYOUTS, as_laid_out
 from kpredict.model import KpredictError
+
+aten = torch.ops.aten
 
 REAL_LIMIT = 1 << 16  # elements
 
@@ -48,6 +51,16 @@ class Listener(Protocol):
 def _decomposes(func: OpOverload) -> bool:
     has_kernel = partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
     return has_kernel("CompositeImplicitAutograd") and not has_kernel("CUDA")
+
+
+def _as_for_plain_tensors(func: OpOverload) -> OpOverload:
+    """C++ writes out of place for tensor subclasses, which fakes are, what it writes in place for
+    plain tensors; that differs where the copy is a launch of its own."""
+    if func is aten.masked_fill.Scalar:
+        node = torch._C._current_autograd_node()
+        if node is not None and node.name() == "Atan2Backward0":
+            return aten.masked_fill_.Scalar
+    return func
 
 
 def _is_open(result: torch.Tensor | Sequence[object]) -> bool:
@@ -147,6 +160,7 @@ class PretendGpu(FakeTensorMode):
         if "generator" in kwargs:  # no data, no seed
             kwargs = {**kwargs, "generator": None}
         listener = self.listener
+        func = _as_for_plain_tensors(func)
         composite = self._composite.get(func)
         if composite is None:
             composite = self._composite[func] = _decomposes(func)
@@ -169,6 +183,9 @@ class PretendGpu(FakeTensorMode):
                 if isinstance(result, (torch.Tensor, tuple, list)) and _is_open(result):
                     with self:
                         result = listener.settle(func, args, result)
+                if func in LAYOUTS:
+                    with self:
+                        result = as_laid_out(func, args, kwargs, result)
         finally:
             self._depth -= 1
         listener.heard(func, args, kwargs, result)

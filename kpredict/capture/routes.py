@@ -36,7 +36,7 @@ ROUTES: dict[str, Route] = {
 }
 """ATen op, with overload → the function that takes the CUDA way, target first."""
 
-CUDA_KERNELS = ("_fused_rms_norm",)
+CUDA_KERNELS = ("_fused_rms_norm", "mish_backward", "silu_backward")
 """Composites on other devices that have a kernel of their own on CUDA: with one registered, C++
 dispatches them whole and autograd takes their own formula."""
 

@@ -8,7 +8,7 @@ can_use_32bit_indexing, split).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kpredict.model import Tensor
@@ -204,3 +204,28 @@ def _coalesce(sizes: list[int], strides: list[list[int]]) -> tuple[list[int], li
                     s[prev] = s[dim]
                 sizes[prev] = sizes[dim]
     return sizes[: prev + 1], [s[: prev + 1] for s in strides]
+
+
+def output_strides(inputs: Sequence[Tensor]) -> tuple[int, ...]:
+    """Strides of the result an iterator allocates for `inputs`, in elements.
+
+    Inputs of one shape that are all row-major, all channels-last or all dense with the same strides
+    hand them on (fast_set_up); else the dims keep the order the iterator visits them in.
+    """
+    full = broadcast_shape(inputs)
+    if all(t.shape == full for t in inputs):
+        if all(t.is_contiguous for t in inputs):
+            return _packed(full, range(len(full) - 1, -1, -1))
+        if len(full) == 4 and all(t.is_channels_last for t in inputs):
+            return _packed(full, (1, 3, 2, 0))
+        if all(t.is_dense and t.stride == inputs[0].stride for t in inputs):
+            return inputs[0].stride
+    return _packed(full, _order(full, [_byte_strides(t, full) for t in inputs], 0))
+
+
+def _packed(shape: tuple[int, ...], fastest_first: Iterable[int]) -> tuple[int, ...]:
+    strides, step = [0] * len(shape), 1
+    for dim in fastest_first:
+        strides[dim] = step
+        step *= shape[dim]
+    return tuple(strides)

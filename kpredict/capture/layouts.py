@@ -1,0 +1,77 @@
+"""Memory layouts that PyTorch's shape functions get wrong: results as CUDA lays them out.
+
+The Python shape functions of some ops are written with other ops and inherit their strides. Here
+each such op is named with the arguments its iterator takes, in order, or with None where its host
+code allocates a row-major result. Found by comparing fake tensors with real ones, release 2.13.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from kpredict.eager.iterator import output_strides
+from kpredict.model import Tensor
+
+aten = torch.ops.aten
+
+_GRADIENT = ("grad_output", "self")
+_BINARY = ("self", "other")
+LAYOUTS: Mapping[OpOverload, tuple[str, ...] | None] = {
+    aten.copysign.Tensor: _BINARY,
+    aten.heaviside.default: ("self", "values"),
+    aten.logaddexp.default: _BINARY,
+    aten.logaddexp2.default: _BINARY,
+    aten.logical_and.default: _BINARY,
+    aten.logical_or.default: _BINARY,
+    aten.logical_xor.default: _BINARY,
+    aten.special_xlog1py.default: _BINARY,
+    aten.xlogy.Tensor: _BINARY,
+    aten._prelu_kernel_backward.default: ("self", "weight", "grad_output"),
+    aten.elu_backward.default: ("grad_output", "self_or_result"),
+    aten.hardsigmoid_backward.default: _GRADIENT,
+    aten.hardswish_backward.default: _GRADIENT,
+    aten.hardtanh_backward.default: _GRADIENT,
+    aten.leaky_relu_backward.default: ("self", "grad_output"),
+    aten.logit_backward.default: _GRADIENT,
+    aten.softplus_backward.default: _GRADIENT,
+    aten.threshold_backward.default: ("self", "grad_output"),
+    aten.rrelu_with_noise_backward.default: ("noise", "grad_output"),
+    aten.huber_loss_backward.default: None,
+    aten.mse_loss_backward.default: None,
+    aten.poisson.default: None,
+    aten.pow.Scalar: None,
+    aten.rrelu_with_noise.default: None,
+    aten.smooth_l1_loss_backward.default: None,
+}
+
+
+def as_laid_out(
+    func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
+) -> Any:
+    """`result` of an op in `LAYOUTS` with the strides the CUDA kernel gives it."""
+    names = LAYOUTS[func]
+    if names is None:
+        strides = None
+    else:
+        positional = zip((a.name for a in func._schema.arguments), args, strict=False)
+        bound = {**dict(positional), **kwargs}
+        strides = output_strides([_metadata(bound[n]) for n in names])
+    if isinstance(result, torch.Tensor):
+        return _restrided(result, strides)
+    return tuple(_restrided(t, strides) for t in result)
+
+
+def _metadata(t: torch.Tensor) -> Tensor:
+    return Tensor(tuple(int(n) for n in t.shape), tuple(int(n) for n in t.stride()), "float32")
+
+
+def _restrided(t: torch.Tensor, strides: Sequence[int] | None) -> torch.Tensor:
+    if strides is None:
+        return torch.empty_like(t, memory_format=torch.contiguous_format)
+    if t.stride() == tuple(strides):
+        return t
+    return torch.empty_strided(t.shape, strides, dtype=t.dtype, device=t.device)
