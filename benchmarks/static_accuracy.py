@@ -1,0 +1,74 @@
+"""How often reading source alone agrees with what was really launched.
+
+    python benchmarks/static_accuracy.py PROGRAMS_FOLDER ROWS.jsonl.gz [--only NAME] [-v]
+
+Prints: eager count inside the interval, intervals of width 0, and lines whose count is equal. A
+library call counts as one, as in the rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+from kpredict.source.infer.counting import calls, default_target
+from kpredict.source.infer.entries import read_conventional
+from kpredict.source.infer.trace import Missing, count, steps, walk
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("programs", type=Path)
+    parser.add_argument("rows", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("-v", action="store_true")
+    options = parser.parse_args()
+    target = default_target()
+    truth = {}
+    with gzip.open(options.rows) as lines:
+        for line in lines:
+            row = json.loads(line)
+            if (row["mode"], row["phase"]) == ("eager", "forward") and not row["error"]:
+                truth[row["program"]] = row
+    tally: Counter[str] = Counter()
+    for name, row in sorted(truth.items()):
+        if not name.startswith(options.only):
+            continue
+        want = row["n_kernels"] + row["n_libcalls"]
+        start = time.perf_counter()
+        path = options.programs / name
+        try:
+            read = read_conventional(path.read_text(), name, target)
+        except Exception as error:  # noqa: BLE001 — a crash is what this prints
+            print(f"{name:42} CRASH {type(error).__name__}: {error}")
+            if options.v:
+                raise
+            tally["programs"] += 1
+            continue
+        assert read is not None
+        got = count(read.items, lambda step: calls(step, target))
+        tally["programs"] += 1
+        tally["inside"] += want in got
+        tally["width 0"] += got.width == 0
+        tally["exact"] += got.lo == want == got.hi
+        mark = "" if got.lo == want == got.hi else "  <" if want in got else "  <<<<"
+        seconds = time.perf_counter() - start
+        print(f"{name:42} want {want:4} got {got!s:>10} {seconds:5.2f}s{mark}")
+        missing = sorted({i.what for i in walk(read.items) if isinstance(i, Missing)})
+        if missing:
+            print(f"    not read: {', '.join(missing)}")
+        if options.v:
+            for step in steps(read.items):
+                print(f"    {step.place.line:4} {step.name:45} {calls(step, target)!s:>6}",
+                      *map(str, step.arrays), "->", *map(str, step.results))  # fmt: skip
+    n = tally["programs"]
+    for key in ("inside", "width 0", "exact"):
+        print(f"{key:10} {tally[key]}/{n} = {tally[key] / max(n, 1):.1%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,500 @@
+"""What Python can do to an Array: operators, subscripts, attributes, and the methods that torch
+writes in C++ by hand (`to`, `item`, `size`, …). All other methods are ATen ops or in the prelude.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kpredict.model import ITEMSIZE
+from kpredict.source.infer.operators import State
+from kpredict.source.infer.shapes.pointwise import category
+from kpredict.source.infer.shapes.registry import fresh
+from kpredict.source.infer.shapes.views import view, view_stride
+from kpredict.source.infer.surface import dtypes
+from kpredict.source.infer.values import UNKNOWN, Array, Device, DType, Layout, Value
+
+BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("add", operator.add), ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul), ast.Div: ("div", operator.truediv),
+    ast.FloorDiv: ("floor_divide", operator.floordiv), ast.Mod: ("remainder", operator.mod),
+    ast.Pow: ("pow", operator.pow), ast.MatMult: ("matmul", operator.matmul),
+    ast.BitAnd: ("bitwise_and", operator.and_), ast.BitOr: ("bitwise_or", operator.or_),
+    ast.BitXor: ("bitwise_xor", operator.xor), ast.LShift: ("__lshift__", operator.lshift),
+    ast.RShift: ("__rshift__", operator.rshift),
+}  # fmt: skip
+COMPARE: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Eq: ("eq", operator.eq), ast.NotEq: ("ne", operator.ne), ast.Lt: ("lt", operator.lt),
+    ast.LtE: ("le", operator.le), ast.Gt: ("gt", operator.gt), ast.GtE: ("ge", operator.ge),
+}  # fmt: skip
+_CASTS = {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
+    "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
+    "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
+}  # fmt: skip
+_QUIET = frozenset(
+    "requires_grad_ register_hook retain_grad share_memory_ pin_memory_ record_stream "
+    "register_post_accumulate_grad_hook rename".split()
+)
+LARGEST_FOLD = 100_000  # longest sequence or text that folding of constants may build
+
+
+class Arrays(State):
+    def binary(self, op: type[ast.operator], a: Value, b: Value) -> Value:
+        name, python = BINARY[op]
+        if not isinstance(a, Array) and not isinstance(b, Array):
+            return fold(python, a, b)
+        if name == "matmul":
+            return self.torch_call("matmul", (a, b), {})
+        if isinstance(a, Array):
+            return self.aten(name, a, b)
+        assert isinstance(b, Array)
+        if a is UNKNOWN or name in ("add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"):
+            if a is UNKNOWN and name in ("div", "pow"):
+                return self._whichever(name, b)
+            return self.aten(name, b, a)
+        if name == "sub":
+            return self.aten("rsub", b, a)
+        if name == "div":
+            return self.aten("mul", self.aten("reciprocal", b), a)
+        return self.aten(name, a, b)
+
+    def _whichever(self, name: str, b: Array) -> Value:
+        """`unknown / array`: an array's division or a number's."""
+        return self.aten(name, fresh(None, b.dtype, b.device), b)
+
+    def augmented(self, op: type[ast.operator], a: Value, b: Value) -> Value:
+        if isinstance(a, Array):
+            name, _ = BINARY[op]
+            if name == "matmul":
+                return self.binary(op, a, b)
+            return self.aten(name + "_", a, b)
+        if isinstance(a, list) and isinstance(b, (list, tuple)) and op is ast.Add:
+            a += b
+            return a
+        return self.binary(op, a, b)
+
+    def compare(self, op: type[ast.cmpop], a: Value, b: Value) -> Value:
+        if op in (ast.Is, ast.IsNot):
+            return self._identical(a, b, op is ast.IsNot)
+        if op in (ast.In, ast.NotIn):
+            return _contains(a, b, op is ast.NotIn)
+        name, python = COMPARE[op]
+        if isinstance(a, Array):
+            return self.aten(name, a, b)
+        if isinstance(b, Array):
+            mirrored = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(name, name)
+            return self.aten(mirrored, b, a)
+        return fold(python, a, b)
+
+    @staticmethod
+    def _identical(a: Value, b: Value, negated: bool) -> Value:
+        if a is UNKNOWN or b is UNKNOWN:
+            return UNKNOWN
+        if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
+            return (a is b) != negated
+        if isinstance(a, (DType, Device, Layout)) or a is b:
+            return (a == b) != negated
+        return UNKNOWN
+
+    def unary(self, op: ast.unaryop, a: Value) -> Value:
+        if isinstance(a, Array):
+            if isinstance(op, ast.USub):
+                return self.aten("neg", a)
+            if isinstance(op, ast.Invert):
+                return self.aten("bitwise_not", a)
+            if isinstance(op, ast.Not):
+                self.truth(a)
+                return UNKNOWN
+            return a
+        if isinstance(op, ast.Not):
+            known = self.truth(a)
+            return UNKNOWN if known is None else not known
+        f = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(op)]
+        try:
+            return UNKNOWN if a is UNKNOWN else f(a)
+        except Exception:  # noqa: BLE001 — an operand this operator does not take
+            return UNKNOWN
+
+    def truth(self, value: Value) -> bool | None:
+        """`bool(value)`, or None when it is not known. A GPU array makes the host wait."""
+        if isinstance(value, Array):
+            if value.device == "cuda":
+                self.aten("_local_scalar_dense", value)
+                self.sync("bool", value)
+            return None if self.assume is None else bool(self.assume)
+        if value is UNKNOWN or not isinstance(value, _PLAIN):
+            return None
+        return bool(value)
+
+    # -- subscripts ------------------------------------------------------------------------------
+
+    def subscript(self, a: Array, index: Value) -> Value:
+        """`a[index]`, by views as far as they go, then `index` for what is left."""
+        viewed, rest = self._views(a, index)
+        if any(r is not None for r in rest):
+            return self.aten("index", viewed, tuple(rest))
+        return viewed
+
+    def store(self, a: Array, index: Value, value: Value) -> None:
+        """`a[index] = value`."""
+        viewed, rest = self._views(a, index)
+        if any(r is not None for r in rest):
+            if not isinstance(value, Array):
+                value = fresh((), viewed.dtype, "cpu")
+            self.aten("index_put_", viewed, tuple(rest), value)
+        elif isinstance(value, Array) and (value.device == "cuda" or value.shape != ()):
+            if value.sizes is not None and viewed.sizes is not None:
+                extra = len(value.sizes) - len(viewed.sizes)
+                if extra > 0:
+                    value = view(value, value.sizes[extra:], value.stride and value.stride[extra:])
+            self.aten("copy_", viewed, value)
+        else:
+            self.aten("fill_", viewed, value if isinstance(value, (int, float, bool)) else 0)
+
+    def _views(self, a: Array, index: Value) -> tuple[Array, list[Array | None]]:
+        parts = list(index) if isinstance(index, tuple) else [index]
+        taken = sum(_dims_taken(p) for p in parts)
+        if Ellipsis in [p for p in parts if not isinstance(p, Array)]:
+            if a.shape is None:
+                return self._unknown_view(a, parts)
+            at = next(i for i, p in enumerate(parts) if p is Ellipsis)
+            parts[at : at + 1] = [slice(None)] * max(len(a.shape) - taken, 0)
+        if a.shape is None or any(p is UNKNOWN for p in parts):
+            return self._unknown_view(a, parts)
+        out, dim = a, 0
+        rest: list[Array | None] = []
+        for p in parts:
+            if p is None or isinstance(p, bool):
+                out = self.aten("unsqueeze", out, dim)
+                if isinstance(p, bool):
+                    rest += [None] * (dim - len(rest)) + [fresh((1,), "bool", a.device)]
+                dim += 1
+            elif isinstance(p, int):
+                out = self.aten("select", out, dim, p)
+            elif isinstance(p, slice):
+                if (p.start, p.stop, p.step) != (None, None, None):
+                    out = self.aten("slice", out, dim, p.start, p.stop, p.step or 1)
+                dim += 1
+            else:
+                i = self._index_array(p, a.device)
+                width = len(i.shape) if i.shape is not None and i.dtype == "bool" else 1
+                rest += [None] * (dim - len(rest)) + [i]
+                dim += width
+        return out, rest
+
+    def _index_array(self, p: Value, device: str) -> Array:
+        if isinstance(p, Array):
+            return p
+        if isinstance(p, (list, tuple, range)):
+            i = fresh((len(p),), "int64", "cpu")
+            return i if device == "cpu" else self.aten("_to_copy", i, device="cuda")
+        return fresh(None, "int64", device)
+
+    def _unknown_view(self, a: Array, parts: list[Value]) -> tuple[Array, list[Array | None]]:
+        """Some part is unknown: a view unless an array, or something that may be one, is inside."""
+        shape = None
+        arrays = [p for p in parts if isinstance(p, (Array, list))]
+        if not arrays and a.shape is not None and Ellipsis not in parts and all(
+            isinstance(p, slice) or p is None for p in parts
+        ):  # fmt: skip
+            shape = (*(1 if p is None else None for p in parts),
+                     *a.shape[sum(p is not None for p in parts) :])  # fmt: skip
+        out = view(a, (), None)
+        out = replace(out, shape=shape, stride=None)
+        return out, [self._index_array(p, a.device) for p in arrays]
+
+    # -- attributes ------------------------------------------------------------------------------
+
+    def array_attribute(self, a: Array, name: str) -> Value:
+        """The value of a plain attribute; UNKNOWN for a name that is no such attribute."""
+        shape = UNKNOWN if a.shape is None else tuple(UNKNOWN if d is None else d for d in a.shape)
+        simple: dict[str, Value] = {
+            "shape": shape, "device": Device(a.device),
+            "dtype": UNKNOWN if a.dtype is None else DType(a.dtype),
+            "is_cuda": a.device == "cuda", "requires_grad": a.requires_grad,
+            "ndim": UNKNOWN if a.ndim is None else a.ndim,
+            "data": replace(a, requires_grad=False), "layout": Layout("strided"),
+            "is_sparse": False, "is_quantized": False, "is_nested": False, "is_meta": False,
+            "itemsize": ITEMSIZE.get(a.dtype or "", UNKNOWN),
+        }  # fmt: skip
+        if name in simple:
+            return simple[name]
+        if name in ("T", "mT", "H", "mH") and a.ndim == 2:
+            return self.aten("transpose", a, 0, 1)
+        if name == "mT":
+            return self.aten("transpose", a, -2, -1)
+        if name == "T" and a.ndim is not None:
+            return self.aten("permute", a, tuple(range(a.ndim - 1, -1, -1)))
+        if name in ("real", "imag"):
+            return self.aten("view_as_real", a) if a.dtype is None else replace(a, dtype={
+                "complex64": "float32", "complex128": "float64"}.get(a.dtype, a.dtype), stride=None)  # fmt: skip
+        if name == "grad":
+            return fresh(a.shape, a.dtype, a.device)
+        return UNKNOWN
+
+    # -- methods ---------------------------------------------------------------------------------
+
+    def array_method(
+        self, a: Array, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
+    ) -> Value:
+        """Call a method that is no ATen op. Returns NotImplemented for all others."""
+        if name in _CASTS:
+            return self.cast(a, _CASTS[name])
+        plain = self._metadata(a, name, args)
+        if plain is not NotImplemented:
+            return plain
+        if name in ("to", "cuda", "cpu", "type_as", "type", "contiguous"):
+            return self._moved(a, name, args, kwargs)
+        if name in ("item", "tolist", "numpy", "__bool__", "__float__", "__int__"):
+            return self.read(a, name)
+        if name == "backward":
+            self.missing("backward")
+            return None
+        if name in _QUIET:
+            return a
+        if name in ("reshape", "reshape_as", "view_as", "expand_as", "flatten"):
+            return self._reshaped(a, name, args, kwargs)
+        if name in ("apply_", "map_"):
+            self.missing(name)
+            return a
+        return NotImplemented
+
+    def _metadata(self, a: Array, name: str, args: Sequence[Value]) -> Value:
+        def unless_unknown(v: Value) -> Value:
+            return UNKNOWN if v is None else v
+
+        if name == "size":
+            shape = self.array_attribute(a, "shape")
+            return shape if not args else fold(operator.getitem, shape, args[0])
+        if name in ("dim", "ndimension"):
+            return unless_unknown(a.ndim)
+        if name in ("numel", "nelement"):
+            return unless_unknown(a.numel)
+        if name == "element_size":
+            return self.array_attribute(a, "itemsize")
+        if name == "stride":
+            return UNKNOWN if a.stride is None else a.stride[args[0]] if args else a.stride
+        if name == "is_contiguous":
+            return UNKNOWN if args else unless_unknown(a.is_contiguous)
+        if name in ("is_floating_point", "is_complex"):
+            wanted = 2 if name == "is_floating_point" else 3
+            return UNKNOWN if a.dtype is None else category(a.dtype) == wanted
+        if name in ("data_ptr", "storage_offset", "untyped_storage", "get_device", "__hash__"):
+            return UNKNOWN
+        if name == "__len__":
+            return UNKNOWN if not a.shape or a.shape[0] is None else a.shape[0]
+        return NotImplemented
+
+    def read(self, a: Array, how: str) -> Value:
+        """The host reads the value: it waits for the device."""
+        if a.device == "cuda":
+            if how == "tolist" and a.shape != ():
+                self.aten("_to_copy", a, device="cpu")
+            elif how != "numpy":
+                self.aten("_local_scalar_dense", a)
+            self.sync(how, a)
+        if how in ("item", "__float__", "__int__") and self.assume is not None:
+            whole = a.dtype is not None and category(a.dtype) < 2
+            return int(self.assume) if whole or how == "__int__" else float(self.assume)
+        return UNKNOWN
+
+    def cast(self, a: Array, dtype: str | None) -> Array:
+        """`a.to(dtype)`: itself when nothing changes."""
+        if dtype is not None and a.dtype == dtype:
+            return a
+        out: Array = self.aten("_to_copy", a, dtype=UNKNOWN if dtype is None else DType(dtype))
+        return out
+
+    def _moved(
+        self, a: Array, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
+    ) -> Array:
+        dtype: Value = None
+        device: Value = None
+        fmt: Value = kwargs.get("memory_format")
+        if name in ("cuda", "cpu"):
+            device = name
+        elif name == "contiguous":
+            fmt = fmt or (args[0] if args else Layout("contiguous_format"))
+        else:
+            for v in (*args[: 1 if name != "to" else 2], kwargs.get("dtype"), kwargs.get("device"),
+                      kwargs.get("other")):  # fmt: skip
+                if isinstance(v, DType):
+                    dtype = v.name
+                elif isinstance(v, Array):
+                    dtype = UNKNOWN if v.dtype is None else v.dtype
+                    device = v.device if name == "to" else None
+                elif isinstance(v, Device):
+                    device = v.type
+                elif isinstance(v, str):
+                    device = v.split(":")[0] if name == "to" else None
+                elif isinstance(v, int) and not isinstance(v, bool):
+                    device = "cuda"
+                elif v is UNKNOWN and name == "to":
+                    return self._perhaps_moved(a)
+        changes = (device is not None and device != a.device) or dtype is UNKNOWN or (
+            dtype is not None and dtype != a.dtype)  # fmt: skip
+        if isinstance(fmt, Layout) and fmt.name in ("channels_last", "contiguous_format"):
+            reordered = self._reordered(a, fmt.name)
+            if reordered is None:
+                return self._perhaps_copied(a, fmt.name)
+            changes = changes or reordered
+        if not changes and kwargs.get("copy") is not True:
+            return a
+        keys: dict[str, Value] = {}
+        if dtype is not None:
+            keys["dtype"] = UNKNOWN if dtype is UNKNOWN else DType(dtype)
+        if device is not None:
+            keys["device"] = device
+        if isinstance(fmt, Layout):
+            keys["memory_format"] = fmt
+        if keys.keys() == {"memory_format"}:
+            out: Array = self.aten("clone", a, memory_format=fmt)
+            return out
+        out = self.aten("_to_copy", a, **keys)
+        if device == "cpu" and a.device == "cuda":
+            self.sync("cpu", a)
+        return out
+
+    @staticmethod
+    def _reordered(a: Array, fmt: str) -> bool | None:
+        """Whether `a` is in another memory order than `fmt`; None when unknown."""
+        if a.sizes is None or a.stride is None:
+            return None
+        if fmt == "contiguous_format":
+            return not a.is_contiguous
+        from kpredict.source.infer.shapes.pointwise import channels_last
+
+        return len(a.sizes) == 4 and a.stride != channels_last(a.sizes)
+
+    def _perhaps_moved(self, a: Array) -> Array:
+        """`.to(something unknown)`: a copy, or nothing."""
+        return self.perhaps(replace(a, dtype=None), lambda: self.aten("_to_copy", a, dtype=UNKNOWN))
+
+    def _perhaps_copied(self, a: Array, fmt: str) -> Array:
+        return self.perhaps(a, lambda: self.aten("clone", a, memory_format=Layout(fmt)))
+
+    def perhaps(self, otherwise: Array, copy: Callable[[], Array]) -> Array:
+        """Both ways: what `copy` records, or nothing."""
+        from kpredict.source.infer.trace import Fork
+
+        with self.recording() as inside:
+            out = copy()
+        self.record(Fork((tuple(inside), ())))
+        return replace(otherwise, storage=out.storage, stride=None)
+
+    def _reshaped(
+        self, a: Array, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
+    ) -> Value:
+        if name == "expand_as" and isinstance(args[0], Array):
+            return self.aten("expand", a, self.array_attribute(args[0], "shape"))
+        wanted: Value
+        if name in ("reshape_as", "view_as"):
+            wanted = (
+                self.array_attribute(args[0], "shape") if isinstance(args[0], Array) else UNKNOWN
+            )
+        elif name == "flatten":
+            wanted = _flattened(a, *args, **kwargs)
+            if wanted is not UNKNOWN and wanted == a.shape:
+                return a
+        else:
+            wanted = args[0] if len(args) == 1 and not isinstance(args[0], int) else tuple(args)
+            wanted = kwargs.get("shape", wanted)
+        if name == "view_as":
+            return self.aten("view", a, wanted)
+        from kpredict.source.infer.shapes.views import infer_size
+
+        if wanted is UNKNOWN or a.sizes is None or a.stride is None or UNKNOWN in wanted:
+            return self._perhaps_reshaped(a, wanted)
+        try:
+            sizes = infer_size(list(wanted), a.numel)
+        except Exception:  # noqa: BLE001 — sizes that do not fit: the user's error, not ours
+            return fresh(None, a.dtype, a.device)
+        stride = view_stride(a.sizes, a.stride, sizes)  # type: ignore[arg-type]
+        if stride is not None:
+            return self.aten("view", a, tuple(sizes))
+        copied = self.aten("clone", a, memory_format=Layout("contiguous_format"))
+        return self.aten("_unsafe_view", copied, tuple(sizes))
+
+    def _perhaps_reshaped(self, a: Array, wanted: Value) -> Array:
+        viewed = self.aten("view", a, wanted if wanted is not UNKNOWN else (UNKNOWN,))
+        if wanted is UNKNOWN and isinstance(viewed, Array):
+            viewed = replace(viewed, shape=None, stride=None)
+        if not isinstance(viewed, Array):
+            viewed = fresh(None, a.dtype, a.device)
+        if a.is_contiguous:
+            return viewed
+        return self.perhaps(
+            viewed, lambda: self.aten("clone", a, memory_format=Layout("contiguous_format"))
+        )
+
+
+def _flattened(a: Array, start_dim: Value = 0, end_dim: Value = -1) -> Value:
+    if a.shape is None or not isinstance(start_dim, int) or not isinstance(end_dim, int):
+        return UNKNOWN
+    n = len(a.shape)
+    if n == 0:
+        return (1,)
+    start, end = start_dim % n, end_dim % n
+    middle: Value = 1
+    for d in a.shape[start : end + 1]:
+        middle = UNKNOWN if d is None or middle is UNKNOWN else middle * d
+    outer = [UNKNOWN if d is None else d for d in a.shape]
+    return (*outer[:start], middle, *outer[end + 1 :])
+
+
+def fold(f: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
+    """`f(a, b)` on plain values; UNKNOWN where it fails or would build something huge."""
+    if a is UNKNOWN or b is UNKNOWN or not isinstance(a, _PLAIN) or not isinstance(b, _PLAIN):
+        return UNKNOWN
+    if f is operator.pow and isinstance(b, int) and abs(b) > 64:
+        return UNKNOWN
+    if f is operator.lshift and isinstance(b, int) and b > 128:
+        return UNKNOWN
+    if f is operator.mul:
+        for seq, n in ((a, b), (b, a)):
+            if isinstance(seq, (str, list, tuple)) and isinstance(n, int):
+                if len(seq) * max(n, 0) > LARGEST_FOLD:
+                    return UNKNOWN
+    if f is operator.mod and isinstance(a, str):
+        return UNKNOWN
+    try:
+        return f(a, b)
+    except Exception:  # noqa: BLE001 — the user's own error at run time
+        return UNKNOWN
+
+
+_PLAIN = (int, float, complex, str, bytes, tuple, list, dict, set, frozenset, range, slice,
+          type(None), DType, Device, Layout)  # fmt: skip
+
+
+def _contains(item: Value, container: Value, negated: bool) -> Value:
+    if isinstance(container, (list, tuple, set, dict, str, range, frozenset)):
+        if item is UNKNOWN or isinstance(item, Array):
+            return UNKNOWN
+        try:
+            found = item in container
+        except Exception:  # noqa: BLE001 — unhashable and the like
+            return UNKNOWN
+        if not found and not isinstance(container, (str, range)) and UNKNOWN in list(container):
+            return UNKNOWN
+        return found != negated
+    return UNKNOWN
+
+
+def _dims_taken(p: Value) -> int:
+    if p is None or p is Ellipsis or isinstance(p, bool):
+        return 0
+    if isinstance(p, Array) and p.dtype == "bool" and p.shape is not None:
+        return len(p.shape)
+    return 1
+
+
+def dtype_named(name: str) -> DType | None:
+    """`float32` or `long` as an attribute of torch, if it is one."""
+    found = dtypes().get(name)
+    return DType(found) if found else None

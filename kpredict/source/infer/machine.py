@@ -1,0 +1,125 @@
+"""The reader, whole: a file's names, its imports, and calls of what is in it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from kpredict.eager import attending
+from kpredict.model import Target, Tensor
+from kpredict.source.infer.modules import Modules
+from kpredict.source.infer.operators import Exhausted, Frame
+from kpredict.source.infer.values import UNKNOWN, Array, Class, Scope, Symbol, Value
+from kpredict.targets import target as find_target
+
+_OURS = ("torch", "numpy", "math", "builtins", "functools", "typing", "collections", "contextlib",
+         "dataclasses", "copy", "einops", "itertools", "os", "sys", "abc", "enum", "logging")  # fmt: skip
+
+
+class Machine(Modules):
+    """One reading. `files` maps module paths to Scopes already read, shared between readings."""
+
+    def __init__(
+        self, fuel: int = 400_000, assume: int | None = None, target: Target | None = None,
+        files: dict[str, Scope] | None = None, follow: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(fuel, assume)
+        self.target = target
+        self.files = {} if files is None else files
+        self.follow = follow
+
+    def load(self, tree: ast.Module, file: str) -> Scope:
+        """The names of a file after its top level ran; what it computes there is not recorded."""
+        scope = Scope(file, package=str(Path(file).parent))
+        self.files[str(Path(file).resolve())] = scope
+        frame = Frame(scope, "<module>", scope.names)
+        with self.recording():
+            for statement in tree.body:
+                if _is_main_guard(statement):
+                    continue
+                try:
+                    self.execute([statement], frame)
+                except (Exhausted, RecursionError):
+                    break
+        return scope
+
+    # -- imports -----------------------------------------------------------------------------------
+
+    def import_module(self, name: str, level: int, frame: Frame) -> Value:
+        top = name.split(".")[0]
+        if level == 0 and top in _OURS:
+            return Symbol(name)
+        if not self.follow or frame.scope.library:
+            return Symbol(name or "?")
+        start = Path(frame.scope.package or ".")
+        roots = [start]
+        if level:
+            for _ in range(level - 1):
+                start = start.parent
+            roots = [start]
+        else:
+            roots += list(start.parents)[:3]
+        for root in roots:
+            found = self._file(root.joinpath(*name.split(".")) if name else root)
+            if found is not None:
+                return found
+        return Symbol(name or "?")
+
+    def _file(self, base: Path) -> Scope | None:
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            key = str(path.resolve())
+            if key in self.files:
+                return self.files[key]
+            try:
+                if not path.is_file() or path.stat().st_size > 1_000_000:
+                    continue
+                tree = ast.parse(path.read_text("utf-8", errors="replace"))
+            except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+            return self.load(tree, str(path))
+        return None
+
+    def import_submodule(self, scope: Scope, name: str) -> Value:
+        if not scope.file.endswith("__init__.py") or scope.library:
+            return UNKNOWN
+        return self._file(Path(scope.file).parent / name) or UNKNOWN
+
+    def import_all(self, module: Value, frame: Frame) -> None:
+        if isinstance(module, Scope):
+            frame.names.update({k: v for k, v in module.names.items() if not k.startswith("_")})
+
+    # -- the target ---------------------------------------------------------------------------------
+
+    def attention_backend(
+        self, query: Value, key: Value, value: Value, mask: Value, dropout: Value, causal: Value,
+        grouped: Value,
+    ) -> Value:  # fmt: skip
+        arrays = [a for a in (query, key, value, mask) if isinstance(a, Array)]
+        if not all(a.known for a in arrays) or len(arrays) < 3 or mask is UNKNOWN:
+            return UNKNOWN
+        q, k, v = (_metadata(a) for a in arrays[:3])
+        needs = self.grad and any(a.requires_grad for a in arrays[:3])
+        call = attending.Attention(
+            q, k, v, _metadata(arrays[3]) if len(arrays) > 3 else None,
+            dropout if isinstance(dropout, float) else 0.0, causal is True, grouped is True,
+            needs_grad=needs, mask_needs_grad=len(arrays) > 3 and arrays[3].requires_grad,
+            deterministic=False,
+        )  # fmt: skip
+        target = self.target or find_target()
+        everything = attending.default_order(target)
+        return attending.choose(call, target, everything, frozenset(everything)) or UNKNOWN
+
+
+def _metadata(a: Array) -> Tensor:
+    assert a.sizes is not None and a.stride is not None and a.dtype is not None
+    return Tensor(a.sizes, a.stride, a.dtype)
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.If) and isinstance(node.test, ast.Compare)
+        and isinstance(node.test.left, ast.Name) and node.test.left.id == "__name__"
+    )  # fmt: skip
+
+
+__all__ = ["Class", "Machine"]

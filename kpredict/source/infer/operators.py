@@ -1,0 +1,262 @@
+"""The state of one reading, and how an ATen op gets into its trace.
+
+`Reader` is built in layers, one file each: operators (this) → arrays → expressions → statements →
+calls. Later layers are called through the abstract methods declared here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kpredict.source.infer.shapes.pointwise import category, pointwise
+from kpredict.source.infer.shapes.registry import Unclear, device_of, fresh, shape_function
+from kpredict.source.infer.surface import Schema, choose, packet
+from kpredict.source.infer.trace import Called, Item, Missing, Place, Step, Sync
+from kpredict.source.infer.values import UNKNOWN, Array, Class, Scope, Value, arrays_in
+
+LOWER = frozenset("mm bmm addmm baddbmm addbmm convolution _thnn_fused_gru_cell".split())
+"""Ops that autocast runs in the lower precision (autocast_mode.h, the `lower_precision_fp` list),
+as they are dispatched after their composites are opened."""
+
+FLOAT32 = frozenset(
+    "pow exp log log2 log10 log1p rsqrt reciprocal erfinv acos asin cosh sinh tan _softmax "
+    "_log_softmax prod cumsum cumprod nll_loss_forward mse_loss smooth_l1_loss huber_loss "
+    "native_layer_norm native_group_norm norm _cdist_forward renorm sum logsumexp softplus "
+    "binary_cross_entropy_with_logits kl_div cosine_similarity".split()
+)
+"""Ops that autocast runs in float32 (the `fp32` list)."""
+
+
+class Exhausted(Exception):
+    """The reading has cost as much as it may; what is left stays unknown."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """One call: its names, and whose lines it runs."""
+
+    scope: Scope
+    function: str
+    names: dict[str, Value] = field(default_factory=dict)
+    closure: Mapping[str, Value] = field(default_factory=dict)
+    owner: Class | None = None
+    returned: list[Value] = field(default_factory=list)
+    yielded: list[Value] | None = None
+    outer: frozenset[str] = frozenset()  # names declared global
+
+
+class State:
+    """The trace being written, where the reader stands, and the modes that are on."""
+
+    def __init__(self, fuel: int = 400_000, assume: int | None = None) -> None:
+        self.items: list[Item] = []
+        self.fuel = fuel
+        self.assume = assume
+        self.grad = True
+        self.autocast: str | None = None
+        self.here = Place("", 0, 0, "")
+        self.stack: list[Place] = []
+        self.quiet = False
+        self._casts: dict[tuple[int, str], Array] = {}
+
+    # -- what later layers give ------------------------------------------------------------
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def execute(self, block: Sequence[ast.stmt], frame: Frame) -> str:
+        raise NotImplementedError
+
+    def call(self, function: Value, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        raise NotImplementedError
+
+    def attribute(self, owner: Value, name: str) -> Value:
+        raise NotImplementedError
+
+    def torch_call(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Call `torch.<name>` as user code would, composites opened."""
+        raise NotImplementedError
+
+    # -- the trace ---------------------------------------------------------------------------
+
+    def burn(self, amount: int = 1) -> None:
+        self.fuel -= amount
+        if self.fuel < 0:
+            raise Exhausted
+
+    @contextmanager
+    def recording(self) -> Iterator[list[Item]]:
+        """What is recorded inside goes to the list given, not to the trace."""
+        before, self.items = self.items, []
+        inside = self.items
+        try:
+            yield inside
+        finally:
+            self.items = before
+
+    @contextmanager
+    def mode(self, grad: bool | None = None, autocast: str | None | bool = True) -> Iterator[None]:
+        """Grad mode and autocast for the time of a block; True leaves autocast as it is."""
+        before = self.grad, self.autocast
+        self.grad = self.grad if grad is None else grad
+        if autocast is not True:
+            self.autocast = autocast or None
+        try:
+            yield
+        finally:
+            self.grad, self.autocast = before
+
+    def record(self, item: Item) -> None:
+        if not self.quiet:
+            self.items.append(item)
+
+    def missing(self, what: str) -> None:
+        """A call that may launch could not be read."""
+        self.record(Missing(what, self.here))
+
+    def sync(self, what: str, array: Array | None = None) -> None:
+        self.record(Sync(what, self.here, array))
+
+    def called(self, what: str, **kwargs: Any) -> None:
+        self.record(Called(what, self.here, kwargs))
+
+    # -- ops ----------------------------------------------------------------------------------
+
+    def aten(self, name: str, *args: Value, **kwargs: Value) -> Value:
+        """Dispatch `aten.<name>` and return what it returns. Unknown to us: UNKNOWN, and said so."""
+        found = choose(name, args, kwargs)
+        if found is None:
+            if arrays_in([*args, *kwargs.values()]):
+                self.missing(f"aten.{name}")
+                return self._like_tensor(args)
+            return UNKNOWN
+        return self.dispatch(*found)
+
+    def _like_tensor(self, args: Sequence[Value]) -> Value:
+        arrays = arrays_in(list(args))
+        return fresh(None, None, device_of(arrays)) if arrays else UNKNOWN
+
+    def dispatch(self, schema: Schema, bound: dict[str, Value]) -> Value:
+        self.burn(5)
+        name = schema.name.split(".")[1]
+        plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+        if self.autocast and plain in LOWER | FLOAT32:
+            bound = self._autocast(plain, bound)
+        outputs = self._outputs(plain, schema, bound)
+        written = next((bound[p.name] for p in schema.parameters if p.written), None)
+        if written is not None and isinstance(written, Array):
+            outputs = written
+        if self.grad and any(
+            a.requires_grad for a in arrays_in(list(bound.values()))
+        ) and not isinstance(written, Array):  # fmt: skip
+            outputs = _requiring(outputs)
+        flat = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        self.record(
+            Step(schema.name, bound, tuple(flat), self.here, tuple(reversed(self.stack)),
+                 schema.tags, self.grad)
+        )  # fmt: skip
+        return outputs
+
+    def _outputs(self, plain: str, schema: Schema, bound: Mapping[str, Value]) -> Any:
+        function = shape_function(plain)
+        arrays = arrays_in(list(bound.values()))
+        try:
+            if function is not None:
+                return function(bound)
+            if "pointwise" in schema.tags:
+                return pointwise(bound, plain)
+        except (Unclear, KeyError, TypeError, ValueError, IndexError, ZeroDivisionError,
+                AttributeError, AssertionError):  # fmt: skip
+            pass
+        if self.assume is not None:
+            supposed = self._supposed(plain, bound)
+            if supposed is not None:
+                return supposed
+        dtype = arrays[0].dtype if arrays else None
+        if "pointwise" not in schema.tags and function is None:
+            dtype = None
+        device = device_of(arrays) if arrays else "cuda"
+        if schema.returns_list:
+            return UNKNOWN
+        if schema.returns == 1:
+            if "view" in schema.tags and arrays:
+                return replace(arrays[0], shape=None, stride=None, role="")
+            return fresh(None, dtype, device)
+        return tuple(fresh(None, dtype if i == 0 else None, device) for i in range(schema.returns))
+
+    def _supposed(self, plain: str, bound: Mapping[str, Value]) -> Any:
+        """Results whose size only the device knows, with the size that the user stated."""
+        n = self.assume
+        x = bound.get("self")
+        if not isinstance(x, Array) or x.shape is None:
+            return None
+        if plain == "nonzero":
+            return fresh((n, len(x.shape)), "int64", x.device)
+        if plain == "masked_select":
+            return fresh((n,), x.dtype, x.device)
+        if plain == "_unique2":
+            return (fresh((n,), x.dtype, x.device), fresh(x.shape, "int64", x.device),
+                    fresh((n,), "int64", x.device))  # fmt: skip
+        if plain == "unique_consecutive":
+            return (fresh((n,), x.dtype, x.device), fresh((0,), "int64", x.device),
+                    fresh((n,), "int64", x.device))  # fmt: skip
+        if plain == "bincount":
+            return fresh((max(n or 0, bound.get("minlength") or 0),), "int64", x.device)
+        if plain == "index":
+            masks = [i for i in bound["indices"] if isinstance(i, Array) and i.dtype == "bool"]
+            if len(masks) == 1 and len(bound["indices"]) == 1 and masks[0].shape is not None:
+                return fresh((n, *x.shape[len(masks[0].shape) :]), x.dtype, x.device)
+        return None
+
+    def _autocast(self, plain: str, bound: dict[str, Value]) -> dict[str, Value]:
+        """The casts autocast inserts; a parameter's cast is kept and made once."""
+        target = self.autocast if plain in LOWER else "float32"
+        assert target is not None
+
+        def cast(v: Value) -> Value:
+            if isinstance(v, tuple):
+                return tuple(cast(x) for x in v)
+            if not isinstance(v, Array) or v.device != "cuda" or v.dtype is None:
+                return v
+            if v.dtype == target or category(v.dtype) != 2 or v.dtype == "float64":
+                return v
+            key = (v.storage, target)
+            keep = v.role == "parameter" or v.requires_grad and plain in LOWER
+            if keep and key in self._casts:
+                cached = self._casts[key]
+                return replace(cached, shape=v.shape, stride=v.stride)
+            before, self.autocast = self.autocast, None
+            out = self.aten("_to_copy", v, dtype=_dtype(target))
+            self.autocast = before
+            if keep and isinstance(out, Array):
+                self._casts[key] = out
+            return out
+
+        return {k: cast(v) for k, v in bound.items()}
+
+
+def _dtype(name: str) -> Value:
+    from kpredict.source.infer.values import DType
+
+    return DType(name)
+
+
+def _requiring(outputs: Any) -> Any:
+    """Floating results of a differentiable op require grad."""
+    if isinstance(outputs, Array):
+        if outputs.dtype is None or category(outputs.dtype) >= 2:
+            return replace(outputs, requires_grad=True)
+        return outputs
+    if isinstance(outputs, (tuple, list)):
+        return type(outputs)(_requiring(o) for o in outputs)
+    return outputs
+
+
+def has_op(name: str) -> bool:
+    """Whether `aten.<name>` exists and is dispatched itself, not opened into others."""
+    found = packet(name)
+    return bool(found) and not all(s.composite for s in found)

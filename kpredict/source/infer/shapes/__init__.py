@@ -1,0 +1,1 @@
+"""What each ATen op returns, as metadata: one file per family. See `registry.py`."""
