@@ -108,6 +108,7 @@ class Tensor:
 
     `shape` and `stride` count elements; `offset` is the storage offset in elements; `storage` is
     an id that two tensors share exactly when they share memory. `device` is "cuda" or "cpu".
+    `lazy` says "conj" or "neg" when the values are to be read conjugated or negated.
     """
 
     shape: tuple[int, ...]
@@ -116,6 +117,7 @@ class Tensor:
     device: str = "cuda"
     storage: int = -1
     offset: int = 0
+    lazy: str = ""
 
     @property
     def ndim(self) -> int:

@@ -53,6 +53,10 @@ def plain(value: Any) -> Any:
     return value
 
 
+def _lazy(t: torch.Tensor) -> str:
+    return " ".join(n for n, on in (("conj", t.is_conj()), ("neg", t.is_neg())) if on)
+
+
 class Converter:
     """Turns calls into Ops, with ids for storages in the order they were first seen."""
 
@@ -95,6 +99,7 @@ class Converter:
             "cuda" if t.device.type == "cuda" else "cpu",
             self.storage(t),
             int(t.storage_offset()) if dense else 0,
+            _lazy(t),
         )
 
     def value(self, value: Any) -> Any:

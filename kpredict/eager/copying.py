@@ -41,6 +41,9 @@ def _same_place(a: Tensor, b: Tensor) -> bool:
 
 
 def _on_device(dst: Tensor, src: Tensor, because: str) -> list[Launch]:
+    if dst.lazy != src.lazy:
+        jit = "conj_kernel" if src.dtype == "complex32" else ""
+        return elementwise([dst], [src], jit=jit, because="conjugated or negated on the way")
     if dst.dtype == src.dtype:
         if iterate([dst], [src]).is_contiguous:
             why = because or "same dtype and both dense in the same order"
