@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from kpredict.capture.world import World
 from kpredict.compiled.patching import Patches
 from kpredict.model import GraphBreak, Span
 
@@ -33,8 +34,11 @@ class Heard:
 
 
 @contextmanager
-def dynamo(heard: Heard) -> Iterator[None]:
-    """Keep what dynamo says while this is entered; its compiled code is forgotten before and after."""
+def dynamo(world: World, heard: Heard) -> Iterator[None]:
+    """Keep what dynamo says while this is entered; its compiled code is forgotten before and after.
+
+    An optimizer's state is made by dynamo while it traces, with all modes off: in our world again.
+    """
     torch._dynamo.reset()
     with ExitStack() as stack:
         patches = Patches(stack)
@@ -46,10 +50,41 @@ def dynamo(heard: Heard) -> Iterator[None]:
             "torch._dynamo.guards", "get_and_maybe_log_recompilation_reasons",
             lambda original: _recompiles(original, heard),
         )  # fmt: skip
+        optimizer = "torch._dynamo.variables.optimizer"
+        patches.wrap(
+            optimizer, "OptimizerVariable.move_step_if_cpu",
+            lambda original: _in_world(original, world),
+        )  # fmt: skip
+        patches.wrap(
+            optimizer, "OptimizerVariable.call_method",
+            lambda original: _state_in_world(original, world),
+        )  # fmt: skip
         try:
             yield
         finally:
             torch._dynamo.reset()
+
+
+def _in_world(original: Callable[..., Any], world: World) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with world.mode:
+            return original(*args, **kwargs)
+
+    return run
+
+
+def _state_in_world(original: Callable[..., Any], world: World) -> Callable[..., Any]:
+    def call_method(variable: Any, tx: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        optimizer = variable.value
+        if name != "_init_group" or not hasattr(optimizer, name):
+            return original(variable, tx, name, *args, **kwargs)
+        optimizer.__dict__[name] = _in_world(optimizer._init_group, world)
+        try:
+            return original(variable, tx, name, *args, **kwargs)
+        finally:
+            del optimizer.__dict__[name]
+
+    return call_method
 
 
 def _breaks(original: Callable[..., Any], heard: Heard) -> Callable[..., Any]:

@@ -18,51 +18,16 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from kpredict.capture.cuda_api import properties
 from kpredict.capture.world import World
+from kpredict.compiled.constants import constants_on_cpu
 from kpredict.compiled.patching import Patches, find
 from kpredict.compiled.region import KernelCall, Node, Region
 from kpredict.compiled.wrapper import CpuStandIn, StandIn, load
 from kpredict.model import Phase, Span, Target
 
-_CPU = torch.device("cpu")
 _INDUCTOR = "torch._inductor"
-
-
-class _OnCpu(TorchDispatchMode):
-    """Constants of the graph are computed for real, which only the CPU can do here."""
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        return func(
-            *(_to_cpu(a) for a in args), **{k: _to_cpu(v) for k, v in (kwargs or {}).items()}
-        )
-
-
-def _to_cpu(value: Any) -> Any:
-    return _CPU if isinstance(value, torch.device) and value.type == "cuda" else value
-
-
-def _on_cpu(method: Callable[..., Any]) -> Callable[..., Any]:
-    def folded(*args: Any, **kwargs: Any) -> Any:
-        with _OnCpu():
-            return method(*args, **kwargs)
-
-    return folded
-
-
-def _skip_fakes(deduce: Callable[..., Any]) -> Callable[..., Any]:
-    """A constant that is itself fake has no value to fold."""
-
-    def deduced(self: Any, node: Any) -> Any:
-        result = deduce(self, node)
-        return self.unknown_value if isinstance(result, FakeTensor) else result
-
-    return deduced
 
 
 @contextmanager
@@ -77,7 +42,7 @@ def inductor(world: World, regions: list[Region] | None = None) -> Iterator[None
         patches = Patches(stack)
         _device_is_target(patches, world.target)
         _kernels_stand_in(patches)
-        _constants_fold_on_cpu(patches)
+        constants_on_cpu(patches)
         _timings_are_absent(patches, builder)
         builder.listen(patches)
         for config, values in _SETTINGS.items():
@@ -154,13 +119,6 @@ def _kernels_stand_in(patches: Patches) -> None:
     patches.set("torch.utils._triton", "triton_hash_with_backend", lambda *_: "none")
 
 
-def _constants_fold_on_cpu(patches: Patches) -> None:
-    patches.wrap(f"{_INDUCTOR}.constant_folding", "ConstantFolder.run", _on_cpu)
-    joint = f"{_INDUCTOR}.fx_passes.joint_graph"
-    patches.wrap(joint, "UniformValueConstantFolder._add_peephole_patterns", _on_cpu)
-    patches.wrap(joint, "UniformValueConstantFolder._deduce_value", _skip_fakes)
-
-
 class _Builder:
     """Hears Inductor generate code, graph by graph, and writes a Region for each."""
 
@@ -194,7 +152,7 @@ class _Builder:
             region.outputs = frozenset(graph.get_output_names())
             self._regions.append(region)
             constants = {**graph.constants, **graph.torchbind_constants}
-            module = load(region, constants, lambda: self._world.mode.listener)
+            module = load(region, constants, self._world.mode)
             graph.cache_key, graph.cache_path, graph.cache_linemap = region.name, "", []
             return module
 
@@ -222,9 +180,7 @@ class _Builder:
 
         return generate_kernel_call
 
-    def _arrays(
-        self, region: Region, kernel: str, args: Any, kwargs: dict[str, Any]
-    ) -> KernelCall:
+    def _arrays(self, region: Region, kernel: str, args: Any, kwargs: dict[str, Any]) -> KernelCall:
         """Which arrays a call reads and writes: from the node's dependencies, else by argument."""
         node = region.nodes[-1]
         signature = list((kwargs.get("triton_meta") or {}).get("signature", {}))

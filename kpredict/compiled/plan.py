@@ -48,7 +48,9 @@ def predict_compiled(
                 lines = node.lines if node is not None and node.lines else unknown.lines
                 unknowns.append(replace(unknown, lines=lines))
     launches = tuple(m.launch for m in made)
-    return Plan(launches, round_trips(launches), unknowns=tuple(unknowns), graph_breaks=graph_breaks)
+    return Plan(
+        launches, round_trips(launches), unknowns=tuple(unknowns), graph_breaks=graph_breaks
+    )
 
 
 def _generated(item: Launched, region: Region | None, node: Node | None) -> Launch:

@@ -56,7 +56,7 @@ class Compiler:
 def compiling(world: World, options: Mapping[str, Any] | None = None) -> Iterator[Compiler]:
     """While entered, torch.compile (ours and the user's own) decides for the world's target."""
     compiler = Compiler(world, dict(options or {}))
-    with inductor(world, compiler.regions), dynamo(compiler.heard):
+    with inductor(world, compiler.regions), dynamo(world, compiler.heard):
         yield compiler
 
 

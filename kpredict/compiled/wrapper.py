@@ -9,13 +9,14 @@ ops they are, and every launch is marked at its place.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import ModuleType, SimpleNamespace
 from typing import Any, Protocol
 
 import torch
 
+from kpredict.compiled.constants import CudaConstant
 from kpredict.compiled.region import Entered, KernelCall, Launched, Left, Mark, Reached, Region
 from kpredict.model import Phase, Tensor
 
@@ -36,6 +37,13 @@ class Ear(Protocol):
 
     @property
     def converter(self) -> Any: ...
+
+
+class Ears(AbstractContextManager[Any], Protocol):
+    """The pretended GPU: tensors are made under it, and it knows the recorder."""
+
+    @property
+    def listener(self) -> Any: ...
 
 
 class StandIn:
@@ -61,7 +69,7 @@ def running_phase() -> Phase:
     return Phase.FORWARD if torch._C._current_autograd_node() is None else Phase.BACKWARD
 
 
-def load(region: Region, constants: dict[str, Any], ear: Callable[[], Ear]) -> ModuleType:
+def load(region: Region, constants: Mapping[str, Any], mode: Ears) -> ModuleType:
     """The region's code as a module whose `call(args)` runs it and marks the stream."""
     module = ModuleType(f"kpredict region {region.name}")
     module.__file__ = f"<region {region.name}>"
@@ -70,25 +78,25 @@ def load(region: Region, constants: dict[str, Any], ear: Callable[[], Ear]) -> M
 
     def reach(i: int) -> None:
         at.call = None
-        if ear().active:
-            ear().mark(Reached(region.nodes[i], running_phase()))
+        if mode.listener.active:
+            mode.listener.mark(Reached(region.nodes[i], running_phase()))
 
     def call_number(i: int) -> None:
         at.call = region.calls[i]
 
     def launched(name: str, args: Sequence[Any]) -> None:
-        listener = ear()
+        listener = mode.listener
         if listener.active:
             mark: Mark = Launched(name, _arrays(at.call, args, listener), running_phase())
             listener.mark(mark)
 
-    scope.update(constants)
+    scope.update({name: _constant(value, mode) for name, value in constants.items()})
     scope["_kpredict_reach"] = reach
     scope["_kpredict_call"] = call_number
     exec(compile(_ABSENT.sub("", region.code), module.__file__, "exec"), scope)
     scope.update(
-        empty_strided_cuda=_empty_on("cuda:0", ear), empty_strided_cpu=_empty_on("cpu", ear),
-        empty_strided_cpu_pinned=_empty_on("cpu", ear), reinterpret_tensor=_reinterpreter(ear),
+        empty_strided_cuda=_empty_on("cuda:0", mode), empty_strided_cpu=_empty_on("cpu", mode),
+        empty_strided_cpu_pinned=_empty_on("cpu", mode), reinterpret_tensor=_reinterpreter(mode),
         get_raw_stream=lambda *_: 0, assert_size_stride=_nothing, assert_alignment=_nothing,
     )  # fmt: skip
     for value in scope.values():
@@ -97,7 +105,7 @@ def load(region: Region, constants: dict[str, Any], ear: Callable[[], Ear]) -> M
     inner = scope["call"]
 
     def call(args: list[Any]) -> Any:
-        listener = ear()
+        listener = mode.listener
         if not listener.active:
             return inner(args)
         listener.mark(Entered(region, running_phase()))
@@ -122,17 +130,25 @@ def _arrays(
     return tuple(found)
 
 
-def _empty_on(device: str, ear: Callable[[], Ear]) -> Callable[..., torch.Tensor]:
+def _constant(value: Any, mode: Ears) -> Any:
+    """A constant of the graph as the code finds it at run time: one on the GPU is fake."""
+    if not isinstance(value, CudaConstant):
+        return value
+    with mode:
+        return _empty_on("cuda:0", mode)(value.size(), value.stride(), value.dtype)
+
+
+def _empty_on(device: str, mode: Ears) -> Callable[..., torch.Tensor]:
     def empty(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
-        with ear().paused():
+        with mode.listener.paused():
             return torch.empty_strided(size, stride, dtype=dtype, device=device)
 
     return empty
 
 
-def _reinterpreter(ear: Callable[[], Ear]) -> Callable[..., torch.Tensor]:
+def _reinterpreter(mode: Ears) -> Callable[..., torch.Tensor]:
     def reinterpret(t: torch.Tensor, size: Any, stride: Any, increment: int = 0) -> torch.Tensor:
-        with ear().paused():
+        with mode.listener.paused():
             return torch.as_strided(t, size, stride, int(t.storage_offset()) + increment)
 
     return reinterpret
