@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kpredict.eager.copying import compact, copy, expand, fill, to
+from kpredict.eager.copying import compact, copy, expand, fill, read_by_host, to
 from kpredict.eager.elementwise import blocks, elementwise
+from kpredict.eager.generating import resident_blocks
 from kpredict.eager.iterator import iterate
 from kpredict.eager.launches import contiguous, kernel
 from kpredict.eager.operands import narrow, one_pass, operands
@@ -111,13 +112,6 @@ def glu_jvp(op: Op, target: Target) -> Iterable[Launch]:
     return elementwise([op.out], ins)
 
 
-def random_grid(numel: int, per_thread: int, target: Target, threads: int = 256) -> int:
-    """Blocks of a grid-stride random kernel: enough for `numel`, at most what the GPU holds
-    (DistributionTemplates.h calc_execution_policy)."""
-    wanted = -(-numel // threads)
-    return min(target.sms * (target.max_threads_per_sm // threads), wanted)
-
-
 @rule("aten.rrelu_with_noise", source="native/cuda/RreluWithNoise.cu; 2.6.0")
 def rrelu_with_noise(op: Op, target: Target) -> Iterable[Launch]:
     """In training one kernel of its own, on contiguous copies; else leaky ReLU."""
@@ -135,7 +129,7 @@ def rrelu_with_noise(op: Op, target: Target) -> Iterable[Launch]:
     yield from copies
     yield kernel(
         "rrelu_with_noise_cuda_kernel", [source], [target_array, noise],
-        grid=(random_grid(x.numel, 4, target), 1, 1), block=(256, 1, 1),
+        grid=(resident_blocks(x.numel, target), 1, 1), block=(256, 1, 1),
     )  # fmt: skip
     if target_array is not out:
         yield from copy(out, target_array)
@@ -206,12 +200,12 @@ def where(op: Op, target: Target) -> Iterable[Launch]:
 @rule("aten.masked_fill", source="native/cuda/Indexing.cu masked_fill; 2.6.0")
 def masked_fill(op: Op, target: Target) -> Iterable[Launch]:
     """In place: one kernel that reads array and mask. Out of place: a row-major copy of the
-    broadcast input first."""
+    broadcast input first. A value that is an array on the GPU is read by the host."""
     x, mask, value, out = op["self"], op["mask"], op["value"], op.out
     if not op.is_inplace:
         yield from copy(out, expand(x, out.shape), because="the result starts as a copy")
-    if isinstance(value, Tensor) and value.is_cuda and op.is_inplace is False:
-        pass
+    if isinstance(value, Tensor):
+        yield from read_by_host(value)
     if not mask.is_cuda:
         moved = replace(contiguous(mask), device="cuda")
         yield from copy(moved, mask)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kpredict.eager.calling import call
 from kpredict.eager.chunking import multi_tensor_apply
 from kpredict.eager.copying import fill
 from kpredict.eager.elementwise import elementwise
 from kpredict.eager.launches import kernel, workspace
-from kpredict.eager.nesting import call
 from kpredict.eager.promoting import category, result_type
 from kpredict.eager.registry import rule
 from kpredict.model import Launch, Op, Target, Tensor
@@ -103,7 +103,7 @@ def _one_by_one(op: Op, name: str, target: Target, each: Sequence[dict[str, Any]
     full = f"aten.{packet}{suffix}{'.' + rest if rest else overload}"
     found: list[Launch] = []
     for out, args in zip(_results(op), each, strict=True):
-        found += call(full, target, [out], **args)
+        found += call(full, target, out, **args)
     return found
 
 
@@ -198,7 +198,8 @@ def _number_to_powers(op: Op, target: Target) -> list[Launch]:
 
 @rule("aten._foreach_addcmul", "aten._foreach_addcdiv", source=_SOURCE)
 def addc(op: Op, target: Target) -> Iterable[Launch]:
-    """One kernel per full table over the three lists, and a fourth for the results out of place."""
+    """One kernel per full table over the three lists, and a fourth for the results out of place.
+    A list of 0-dim tensors may stand for one factor, but not for the divisor (2.13)."""
     lists = [list(op["self"]), list(op["tensor1"]), list(op["tensor2"])]
     kind = op.overload.removesuffix("_out")
     scalars: Sequence[Any] = ()
@@ -206,12 +207,25 @@ def addc(op: Op, target: Target) -> Iterable[Launch]:
         scalars = [op.get("value", 1)]
     elif kind == "ScalarList":
         scalars = op["scalars"]
-    if fast(lists, scalars) and category(lists[0][0].dtype) > 1:
-        return _apply(op, lists, target, scalars=kind != "Scalar")
+    if category(lists[0][0].dtype) > 1:
+        if fast(lists, scalars):
+            return _apply(op, lists, target, scalars=kind != "Scalar")
+        if kind == "Scalar" and _one_factor_is_0d(lists, scalars, "mul" in op.name):
+            return _apply(op, lists, target)
     return _one_by_one(
         op, _short(op), target,
         [{"self": a, "tensor1": b, "tensor2": c} for a, b, c in zip(*lists, strict=True)],
     )  # fmt: skip
+
+
+def _one_factor_is_0d(
+    lists: Sequence[Sequence[Tensor]], scalars: Sequence[Any], commutes: bool
+) -> bool:
+    """Whether one list holds 0-dim tensors of the others' dtype, and the rest is alike."""
+    for factor, rest in ((lists[1], lists[2]), (lists[2], lists[1]))[: 1 + commutes]:
+        if all(t.ndim == 0 and t.is_cuda and t.dtype == lists[0][0].dtype for t in factor):
+            return fast([lists[0], rest], scalars)
+    return False
 
 
 @rule("aten._foreach_lerp", source=_SOURCE)
@@ -275,9 +289,9 @@ def per_tensor(op: Op, target: Target) -> Iterable[Launch]:
     if not (fast([tensors]) and simple and real):
         for t, out in zip(tensors, results, strict=True):
             if name == "max":
-                yield from call("aten.max.default", target, [out], self=t)
+                yield from call("aten.max.default", target, out, self=t)
             else:
-                yield from call("aten.linalg_vector_norm.default", target, [out], self=t, ord=order)
+                yield from call("aten.linalg_vector_norm.default", target, out, self=t, ord=order)
         return
     chunks = max(-(-t.numel // 65536) for t in tensors)
     dtype = "float32" if results[0].dtype in ("float16", "bfloat16") else results[0].dtype

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from kpredict.eager.calling import call
 from kpredict.eager.copying import copy, expand, fill, read_by_host, to
 from kpredict.eager.cub import radix_sort
 from kpredict.eager.elementwise import blocks, elementwise, indexed
 from kpredict.eager.generating import fill_random, pointwise_apply, resident_blocks
 from kpredict.eager.launches import contiguous, kernel
-from kpredict.eager.nesting import call
 from kpredict.eager.operands import view
 from kpredict.eager.promoting import result_type
 from kpredict.eager.registry import rule
@@ -44,7 +44,7 @@ def normal(op: Op, target: Target) -> Iterable[Launch]:
     mean, std, out = op["mean"], op["std"], op.out
     if isinstance(std, Tensor) and std.numel:
         least, flag = contiguous(std, shape=()), contiguous(std, shape=(), dtype="bool")
-        yield from call("aten.min.default", target, [least], self=std)
+        yield from call("aten.min.default", target, least, self=std)
         yield from elementwise([flag], [least], compute=std.dtype, result="bool")
         yield from read_by_host(flag)
     if not isinstance(mean, Tensor):
@@ -84,7 +84,7 @@ def dirichlet(op: Op, target: Target) -> Iterable[Launch]:
     out = op.out
     yield from pointwise_apply(out, [op["self"]], threads=256)
     total = contiguous(out, shape=(*out.shape[:-1], 1))
-    yield from call("aten.sum.dim_IntList", target, [total], self=out, dim=(-1,), keepdim=True)
+    yield from call("aten.sum.dim_IntList", target, total, self=out, dim=(-1,), keepdim=True)
     yield from elementwise([out], [out, total])
 
 
@@ -185,11 +185,11 @@ def multinomial(op: Op, target: Target) -> Iterable[Launch]:
     yield from fill_random(noise, target, because="exponential noise")
     yield from elementwise([noise], [x, noise])
     if count == 1:
-        yield from call("aten.argmax.default", target, [out], self=noise, dim=-1, keepdim=True)
+        yield from call("aten.argmax.default", target, out, self=noise, dim=-1, keepdim=True)
     else:
         values = contiguous(out, dtype=x.dtype)
         yield from call(
-            "aten.topk.default", target, [values, out], self=noise, k=count, dim=-1, largest=True,
+            "aten.topk.default", target, values, out, self=noise, k=count, dim=-1, largest=True,
             sorted=True,
         )  # fmt: skip
 
@@ -201,17 +201,17 @@ def _checks(x: Tensor, target: Target) -> Iterable[Launch]:
         contiguous(x, shape=()),
         contiguous(x, shape=(), dtype="bool"),
     )
-    yield from call("aten.aminmax.default", target, [low, high], self=x)
+    yield from call("aten.aminmax.default", target, low, high, self=x, dim=None)
     for bound in (low, high):
         yield from elementwise([ok], [bound], compute=x.dtype, result="bool")
     yield from elementwise([ok], [ok, ok], compute="bool")
     yield kernel("_assert_async_cuda_kernel", [ok], [], grid=(1, 1, 1), block=(1, 1, 1))
     rows = contiguous(x, shape=x.shape[:-1])
     empty = contiguous(x, shape=x.shape[:-1], dtype="bool")
-    yield from call("aten.sum.dim_IntList", target, [rows], self=x, dim=(-1,), keepdim=False)
+    yield from call("aten.sum.dim_IntList", target, rows, self=x, dim=(-1,), keepdim=False)
     yield from elementwise([empty], [rows], compute=x.dtype, result="bool")
     if x.ndim > 1:
-        yield from call("aten.any.default", target, [ok], self=empty)
+        yield from call("aten.any.default", target, ok, self=empty, dim=None)
     yield from elementwise([ok], [ok])
     yield kernel("_assert_async_cuda_kernel", [ok], [], grid=(1, 1, 1), block=(1, 1, 1))
 
@@ -228,7 +228,7 @@ def _with_replacement(x: Tensor, out: Tensor, target: Target) -> Iterable[Launch
         "renormRowsL1", [normal], [normal], grid=(min(rows, target.sms * 4), 1, 1),
         block=(warps, 1, 1),
     )  # fmt: skip
-    yield from call("aten.cumsum.default", target, [sums], self=normal, dim=1)
+    yield from call("aten.cumsum.default", target, sums, self=normal, dim=1)
     samples = out.numel // rows
     yield kernel(
         "sampleMultinomialWithReplacement", [sums, normal], [out],
