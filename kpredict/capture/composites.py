@@ -68,5 +68,59 @@ def one_hot(target: Target, input: torch.Tensor, num_classes: int = -1) -> torch
     return out
 
 
-ROUTES: Mapping[str, Callable[..., Any]] = MappingProxyType({"one_hot": one_hot})
+def cumprod_backward(
+    target: Target, grad: torch.Tensor, input: torch.Tensor, dim: int, output: torch.Tensor
+) -> torch.Tensor:
+    """The host asks whether there is a zero (native/ReduceOps.cpp, 2.6.0; launches of 2.13.0); of
+    fake tensors the composite does not ask. Without zeros a reversed cumsum is enough."""
+    if input.numel() <= 1 or input.size(dim) == 1:
+        short: torch.Tensor = aten.cumprod_backward.default._op_dk(
+            _COMPOSITE, grad, input, dim, output
+        )
+        return short
+    factors = input.conj()
+
+    def sums_from_here(t: torch.Tensor) -> torch.Tensor:
+        return t.flip(dim).cumsum(dim).flip(dim)
+
+    products = output.conj() * grad
+    is_zero = input == 0
+    if not is_zero.any().item():
+        return sums_from_here(products).div(factors)
+    result = torch.zeros(input.shape, dtype=grad.dtype, device=grad.device)
+    zeros = is_zero.cumsum(dim)
+    before = zeros == 0
+    kept = sums_from_here(products.masked_fill(~before, 0.0)).div_(factors)
+    result = torch.where(before, kept, result)
+    after = zeros == 1
+    first = after.max(dim, keepdim=True)[1]
+    at_first = torch.zeros_like(after).scatter_(dim, first, 1).logical_and_(after)
+    after &= ~at_first
+    rest = factors.masked_fill(~after, 1.0).cumprod(dim)
+    left = grad.masked_fill(zeros != 1, 0.0)
+    so_far = output.conj().gather(dim, (first - 1).relu_()).masked_fill_(first == 0, 1.0)
+    return torch.where(at_first, rest.mul_(left).sum(dim, keepdim=True).mul_(so_far), result)
+
+
+def ctc_loss(
+    target: Target, log_probs: torch.Tensor, targets: torch.Tensor, input_lengths: torch.Tensor,
+    target_lengths: torch.Tensor, blank: int = 0, reduction: int = 1, zero_infinity: bool = False,
+) -> torch.Tensor:  # fmt: skip
+    """The host reads both lengths and goes on with lists (native/LossCTC.cpp, 2.6.0); what it reads
+    of a GPU is supposed: full inputs, and targets of equal length. 2.13.0 reads the targets in this
+    overload and again in that for lists, as its copies show."""
+    targets.cpu()
+    read = [t.to("cpu", torch.int64) for t in (input_lengths, target_lengths)]
+    batch = read[0].numel()
+    total = targets.numel()
+    longest = [total // batch + (i < total % batch) for i in range(batch)]
+    loss: torch.Tensor = aten.ctc_loss.IntList(
+        log_probs, targets, [log_probs.shape[0]] * batch, longest, blank, reduction, zero_infinity
+    )
+    return loss
+
+
+ROUTES: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"one_hot": one_hot, "cumprod_backward": cumprod_backward, "ctc_loss.Tensor": ctc_loss}
+)
 """Composites that choose by tensor subclass, as a GPU runs them."""

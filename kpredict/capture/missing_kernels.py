@@ -108,7 +108,13 @@ def cudnn_batch_norm(
     return out, weight.new_empty(stats), weight.new_empty(stats), reserve
 
 
+def ctc_loss_backward(grad: Tensor, log_probs: Tensor, *rest: Any) -> Tensor:
+    """cuda/LossCTC.cu: a gradient for every log-probability."""
+    return _row_major(log_probs)
+
+
 META: dict[str, Callable[..., Any]] = {
+    "_ctc_loss_backward": ctc_loss_backward,
     "_cudnn_rnn": cudnn_rnn,
     "_cudnn_rnn_backward": cudnn_rnn_backward,
     "cudnn_batch_norm": cudnn_batch_norm,

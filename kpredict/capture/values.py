@@ -215,3 +215,31 @@ def bincount(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if weights is not None and weights.dtype is torch.float32:
         dtype = torch.float32
     return torch.empty((max(largest + 1, least or 0),), dtype=dtype, device=x.device)
+
+
+@answers(aten._use_cudnn_ctc_loss.default)
+@answers(aten._use_cudnn_ctc_loss.Tensor)
+def use_cudnn_ctc_loss(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """cuDNN's wants float probabilities and int32 targets with blank 0 (cudnn/LossCTC.cpp, 2.6.0);
+    no data is read to see that."""
+    log_probs, targets, *_, blank = args
+    return blank == 0 and log_probs.dtype is torch.float32 and targets.dtype is torch.int32
+
+
+@answers(aten._ctc_loss.default)
+def ctc_loss(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Losses, and the alphas of every step over labels with blanks between (cuda/LossCTC.cu)."""
+    log_probs, _, _, target_lengths, *_ = args
+    steps, batch, _ = log_probs.shape
+    labels = 2 * max(target_lengths, default=0) + 1
+    return log_probs.new_empty(batch), log_probs.new_empty(batch, steps, labels)
+
+
+def _never(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A question about ROCm's library, of releases that ask it."""
+    return False
+
+
+if hasattr(aten, "_use_miopen_ctc_loss"):
+    for _name in aten._use_miopen_ctc_loss.overloads():
+        answers(getattr(aten._use_miopen_ctc_loss, _name))(_never)

@@ -179,6 +179,13 @@ def multilabel_margin_loss_backward(op: Op, target: Target) -> Iterable[Launch]:
         yield kernel("multilabel_margin_loss_backward_kernel", arrays, [op.out])
 
 
+@rule("aten._use_cudnn_ctc_loss", "aten._use_miopen_ctc_loss",
+      source="native/cudnn/LossCTC.cpp; 2.6.0")  # fmt: skip
+def use_cudnn_ctc_loss(op: Op, target: Target) -> Iterable[Launch]:
+    """A question about dtypes and lengths: nothing is launched."""
+    return ()
+
+
 @rule("aten._ctc_loss", source="native/LossCTC.cpp, cuda/LossCTC.cu; 2.6.0")
 def ctc_loss(op: Op, target: Target) -> Iterable[Launch]:
     """Lengths and offsets are copied to the GPU (three memcpys), then one kernel. Lengths that are
