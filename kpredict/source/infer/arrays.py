@@ -16,7 +16,9 @@ from kpredict.source.infer.shapes.pointwise import category
 from kpredict.source.infer.shapes.registry import fresh
 from kpredict.source.infer.shapes.views import view, view_stride
 from kpredict.source.infer.surface import dtypes
-from kpredict.source.infer.values import UNKNOWN, Array, Device, DType, Layout, Value
+from kpredict.source.infer.values import (
+    UNKNOWN, Array, Class, Device, DType, Function, Instance, Layout, Symbol, Value,
+)  # fmt: skip
 
 BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add), ast.Sub: ("sub", operator.sub),
@@ -40,6 +42,7 @@ _QUIET = frozenset(
     "requires_grad_ register_hook retain_grad share_memory_ pin_memory_ record_stream "
     "register_post_accumulate_grad_hook rename".split()
 )
+_NAMED = (Symbol, Function, Class)
 LARGEST_FOLD = 100_000  # longest sequence or text that folding of constants may build
 
 
@@ -89,17 +92,20 @@ class Arrays(State):
         if isinstance(b, Array):
             mirrored = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(name, name)
             return self.aten(mirrored, b, a)
+        if python in (operator.eq, operator.ne) and UNKNOWN not in (a, b):
+            if isinstance(a, _NAMED) or isinstance(b, _NAMED):
+                return (a == b) == (python is operator.eq)
         return fold(python, a, b)
 
     @staticmethod
     def _identical(a: Value, b: Value, negated: bool) -> Value:
         if a is UNKNOWN or b is UNKNOWN:
             return UNKNOWN
-        if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
-            return (a is b) != negated
-        if isinstance(a, (DType, Device, Layout)) or a is b:
+        if isinstance(a, (int, float, str)) and isinstance(b, (int, float, str)):
+            return (type(a) is type(b) and a == b) != negated
+        if isinstance(a, (DType, Device, Layout, Symbol)):
             return (a == b) != negated
-        return UNKNOWN
+        return (a is b) != negated
 
     def unary(self, op: ast.unaryop, a: Value) -> Value:
         if isinstance(a, Array):

@@ -47,6 +47,8 @@ class Calls(Statements):
                         "is_complex": owner.name.startswith("complex")}.get(name, UNKNOWN)  # fmt: skip
             case Device():
                 return owner.type if name == "type" else None if name == "index" else UNKNOWN
+            case tuple() if name in _FIELDS and len(owner) > _FIELDS[name]:
+                return owner[_FIELDS[name]]
             case (
                 str()
                 | list()
@@ -231,7 +233,7 @@ class Calls(Statements):
             return UNKNOWN
         takes_ctx = "setup_context" not in cls.attributes
         with self.mode(grad=False):
-            context = (Instance(Class("ctx", (), {}, cls.scope), open=True),) if takes_ctx else ()
+            context = (Instance(Class("ctx", (), dict(_CONTEXT), cls.scope), open=True),) if takes_ctx else ()
             out = self.call_function(forward, (*context, *args), kwargs)
         if (
             isinstance(out, Array)
@@ -329,6 +331,14 @@ _ATTRIBUTES = frozenset(
     "is_quantized is_meta itemsize nbytes real imag is_leaf grad_fn names output_nr _version "
     "is_cpu is_mps is_xpu retains_grad".split()
 )
+_FIELDS = {
+    "values": 0, "indices": 1, "sign": 0, "logabsdet": 1, "eigenvalues": 0, "eigenvectors": 1,
+    "L": 0, "info": 1, "Q": 0, "R": 1, "U": 0, "S": 1, "Vh": 2, "solution": 0, "min": 0, "max": 1,
+}  # fmt: skip
+"""Names of torch.return_types, by their place."""
+_CONTEXT = {n: Symbol("builtins.none") for n in (
+    "save_for_backward", "mark_non_differentiable", "mark_dirty", "set_materialize_grads")}  # fmt: skip
+"""What `ctx` of an autograd.Function offers."""
 _CONSTANTS: dict[str, Value] = {
     "math.pi": 3.141592653589793, "math.e": 2.718281828459045, "math.inf": float("inf"),
     "math.nan": float("nan"), "numpy.pi": 3.141592653589793, "numpy.inf": float("inf"),

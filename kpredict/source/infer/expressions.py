@@ -113,7 +113,7 @@ class Expressions(Arrays):
                 if decided is stop and isinstance(other, bool):
                     return stop  # `unknown or True`
                 return UNKNOWN
-            if (truth is None) == stop or truth is stop:
+            if (True if truth is None else truth) is stop:  # objects and functions are true
                 return value
         return value
 

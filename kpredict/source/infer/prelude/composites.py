@@ -38,7 +38,7 @@ def matmul(input, other):
     if n == 2 and m == 2:
         return aten.mm(input, other)
     larger = n >= m
-    if max(n, m) >= 3 and min(n, m) <= 2 and _folds(input, other, larger):
+    if (n >= 3 or m >= 3) and (n <= 2 or m <= 2) and _folds(input, other, larger):
         t1, t2 = (input, other) if larger else (other.mT, input)
         if not larger and t2.dim() == 2:
             t2 = t2.t()
@@ -639,7 +639,7 @@ def _with(shape, dim, n):
 
 def tile(input, *dims):
     reps = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    return aten.repeat(input, (1,) * max(input.dim() - len(reps), 0) + tuple(reps))
+    return aten.repeat(input, (1,) * (input.dim() - len(reps)) + tuple(reps))
 
 
 def fliplr(input):
@@ -819,11 +819,40 @@ def _reduce(x, reduction):
 
 
 def multinomial(input, num_samples, replacement=False):
-    if replacement or num_samples != 1:
+    """Distributions.cpp: one sample, or several without replacement, by the exponential trick;
+    the checks of the weights run on the device."""
+    if replacement and num_samples != 1:
         return aten.multinomial(input, num_samples, replacement)
+    low, high = aten.aminmax(input)
+    aten._assert_async(aten.bitwise_and(aten.lt(high, math.inf), aten.ge(low, 0)))
+    if input.dim() == 1:
+        zero = aten.eq(aten.sum(input), 0)
+    else:
+        zero = aten.any(aten.eq(aten.sum(input, 1), 0))
+    aten._assert_async(aten.bitwise_not(zero))
     q = aten.exponential_(torch.empty_like(input), 1)
     q = aten.div(input, q, out=q)
-    return aten.argmax(q, -1, True)
+    if num_samples == 1:
+        return aten.argmax(q, -1, True)
+    return aten.topk(q, num_samples)[1]
+
+
+def max(input, dim=None, keepdim=False, other=None):
+    other = dim if isinstance(dim, torch.Tensor) else other
+    if other is not None:
+        return aten.maximum(input, other)
+    if dim is None:
+        return aten.max(input)
+    return aten.max(input, dim, keepdim)
+
+
+def min(input, dim=None, keepdim=False, other=None):
+    other = dim if isinstance(dim, torch.Tensor) else other
+    if other is not None:
+        return aten.minimum(input, other)
+    if dim is None:
+        return aten.min(input)
+    return aten.min(input, dim, keepdim)
 
 
 # -- linalg and fft ---------------------------------------------------------------------------------

@@ -281,3 +281,28 @@ def made_like(a: Arguments) -> Array:
         x.shape, dtype if isinstance(dtype, str) else None if dtype is UNKNOWN else x.dtype,
         device if isinstance(device, str) else x.device, stride,
     )  # fmt: skip
+
+
+@shape("hardswish", "floor_divide", "lift_fresh", "rrelu_with_noise", "poisson", "binomial", "isin")
+def untagged(a: Arguments) -> Array:
+    """Pointwise ops that torch does not tag so."""
+    if "elements" in a:
+        return pointwise({"self": a["elements"]}, dtype="bool")
+    return pointwise(a)
+
+
+@shape("log_sigmoid_forward")
+def log_sigmoid(a: Arguments) -> tuple[Array, Array]:
+    x: Array = a["self"]
+    return pointwise(a), fresh((0,), x.dtype, x.device)
+
+
+@shape("glu")
+def glu(a: Arguments) -> Array:
+    x: Array = a["self"]
+    if x.shape is None or not isinstance(a["dim"], int):
+        raise Unclear
+    s = list(x.shape)
+    half = s[a["dim"]]
+    s[a["dim"]] = None if half is None else half // 2
+    return fresh(s, x.dtype, x.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpredict.source.infer.shapes.pointwise import channels_last
+from kpredict.source.infer.shapes.pointwise import channels_last, dense_stride
 from kpredict.source.infer.shapes.registry import (
     Arguments, Unclear, at, dims, fresh, known, like, rank, shape, sizes,
 )  # fmt: skip
@@ -168,14 +168,21 @@ def pixel_unshuffle(a: Arguments) -> Array:
     return like(x, (*rest, c * r * r, h // r, w // r))
 
 
-@shape("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
-       "_scaled_dot_product_cudnn_attention")  # fmt: skip
+@shape(
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_cudnn_attention",
+)
 def attention(a: Arguments) -> tuple[Array, ...]:
-    """The result keeps the batch × sequence × heads order in memory, as the kernels write it."""
+    """The memory-efficient kernel writes batch, sequence, heads in this order; the others keep
+    the query's order."""
     q, v = a["query"], a["value"]
     b, h, n, _ = sizes(q)
     e = sizes(v)[-1]
-    out = fresh((b, h, n, e), q.dtype, q.device, (n * h * e, e, h * e, 1))
+    stride: tuple[int, ...] | None = (n * h * e, e, h * e, 1)
+    if "attn_bias" not in a or "return_debug_mask" in a:
+        stride = dense_stride(fresh((b, h, n, e), q.dtype, q.device, q.stride))
+    out = fresh((b, h, n, e), q.dtype, q.device, stride)
     lse = fresh((b, h, n), "float32", q.device)
     seed = fresh((), "int64", "cpu")
     return out, lse, seed, seed, seed, seed, seed, seed, seed
@@ -246,3 +253,18 @@ def lstm_cell(a: Arguments) -> tuple[Array, Array, Array]:
     c: Array = a["cx"]
     gates: Array = a["input_gates"]
     return like(c, c.shape), like(c, c.shape), like(c, gates.shape)
+
+
+@shape("_native_multi_head_attention")
+def native_multi_head_attention(a: Arguments) -> tuple[Array, Array | None]:
+    q, k = a["query"], a["key"]
+    b, t, _ = dims(q)
+    weights: tuple[Dim, ...] = (b, t, dims(k)[1])
+    if a.get("average_attn_weights") is False:
+        weights = (b, a["num_head"], t, dims(k)[1])
+    return like(q, q.shape), like(q, weights) if a.get("need_weights") else None
+
+
+@shape("_transformer_encoder_layer_fwd")
+def transformer_encoder_layer(a: Arguments) -> Array:
+    return like(a["src"], a["src"].shape)

@@ -82,7 +82,7 @@ def max_(a: Arguments) -> Array | tuple[Array, Array]:
     return like(x, s), like(x, s, "int64")
 
 
-@shape("cumsum", "cumprod", "logcumsumexp", "flip", "roll", "_softmax", "_log_softmax", "renorm",
+@shape("cumsum", "cumprod", "logcumsumexp", "flip", "roll", "renorm",
        "tril", "triu", "index_fill", "index_copy", "index_add", "index_put", "_index_put_impl",
        "scatter", "scatter_add", "scatter_reduce", "index_reduce", "put", "masked_scatter",
        "fill_diagonal", "slice_scatter", "select_scatter", "copy", "fill", "zero", "normal",
@@ -177,3 +177,10 @@ def histc(a: Arguments) -> Array:
 def data_dependent(a: Arguments) -> Array | tuple[Array, ...]:
     """Its size is known to the device only; the machine substitutes what the user stated."""
     raise Unclear
+
+
+@shape("_softmax", "_log_softmax", "_safe_softmax", "_masked_softmax")
+def softmax(a: Arguments) -> Array:
+    """Always row-major."""
+    x: Array = a["self"]
+    return like(x, x.shape, "float32" if a.get("half_to_float") is True else x.dtype)
