@@ -103,7 +103,7 @@ def _run(request: Request, module: str, where: Path) -> int | None:
     scratch = where / "scratch"
     scratch.mkdir()
     env = os.environ | {
-        "KPREDICT_SESSION": str(where), "PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg",
+        "KPREDICT_SCRATCH": str(scratch), "PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg",
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "WANDB_MODE": "disabled",
         "TRITON_CACHE_DIR": str(scratch / "triton"), "HF_HUB_OFFLINE": "1",
         "TQDM_DISABLE": "1",

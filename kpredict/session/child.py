@@ -20,6 +20,7 @@ from kpredict.request import Request
 from kpredict.session.ask import Done, Message, Stage
 from kpredict.session.count import LineCounter
 from kpredict.session.paths import relabel, shown_path
+from kpredict.session.sandbox import confine
 from kpredict.source.nouns import Source
 
 if TYPE_CHECKING:  # these import torch, whose absence is an answer too
@@ -57,6 +58,7 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
         yield failure(request, error)
         return
     try:
+        send(Stage("importing torch"))
         import torch
     except ImportError as error:
         yield Failure(
@@ -72,6 +74,7 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
     yield target
     send(Stage("importing the file"))
     sys.dont_write_bytecode = True
+    confine(Path(os.environ["KPREDICT_SCRATCH"]))
     choosing.check_inputs(source, request)
     with pretend_cuda(target) as world:
         try:
@@ -143,14 +146,25 @@ def run(
             request, source, world, call, chosen.name, chosen.line, inputs, request.modes
         )
     except BaseException as error:
-        yield replace(failure(request, error), name=chosen.name, line=chosen.line)
+        found = failure(request, error)
+        yield replace(found, name=chosen.name, line=found.line or chosen.line)
         return
-    for mode, fault in failures.items():
-        found = failure(request, fault)
-        message = f"{mode.value}: {found.message}"
-        yield replace(found, message=message, name=chosen.name, line=chosen.line)
+    yield from mode_failures(request, chosen, failures, len(entry.plans))
     if entry.plans:
         yield entry
+
+
+def mode_failures(
+    request: Request, chosen: Chosen, failures: Mapping[Mode, Exception], worked: int
+) -> Iterator[Failure]:
+    """One Failure for modes that failed alike; it names them when others worked."""
+    alike: dict[Failure, list[Mode]] = {}
+    for mode, error in failures.items():
+        alike.setdefault(failure(request, error), []).append(mode)
+    for found, modes in alike.items():
+        where = "" if not worked and len(alike) == 1 else f"{', '.join(modes)}: "
+        line = found.line or chosen.line
+        yield replace(found, message=where + found.message, name=chosen.name, line=line)
 
 
 def answer(
@@ -203,25 +217,24 @@ def read_text(file: str) -> str:
 def failure(request: Request, error: BaseException) -> Failure:
     """One clear line for anything that can go wrong in user code."""
     line = _line(request, error)
-    at = f" (line {line})" if line else ""
     hint = ""
     match error:
         case KpredictError():
             message, hint = error.message, error.hint
         case SystemExit():
-            message = f"The file called sys.exit({error.code!r}){at}."
+            message = f"The file called sys.exit({error.code!r})."
         case KeyboardInterrupt():
-            message = f"The file raised KeyboardInterrupt{at}."
+            message = f"The file raised KeyboardInterrupt."
         case MemoryError():
-            message = f"Out of memory{at}."
+            message = f"Out of memory."
         case ModuleNotFoundError():
-            message = f"{error}{at}."
+            message = f"{error}."
             hint = "Run kpredict with the Python that has the file's own dependencies."
         case SyntaxError():
             message = f"Syntax error: {error}."
         case _:
             first = next(iter(str(error).strip().splitlines()), "")
-            message = f"{type(error).__name__}: {first[:300]}{at}".rstrip()
+            message = f"{type(error).__name__}: {first[:300]}".rstrip(": ")
     return Failure(request.file, message, hint, line=line)
 
 
