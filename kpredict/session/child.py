@@ -224,9 +224,9 @@ def failure(request: Request, error: BaseException) -> Failure:
         case SystemExit():
             message = f"The file called sys.exit({error.code!r})."
         case KeyboardInterrupt():
-            message = f"The file raised KeyboardInterrupt."
+            message = "The file raised KeyboardInterrupt."
         case MemoryError():
-            message = f"Out of memory."
+            message = "Out of memory."
         case ModuleNotFoundError():
             message = f"{error}."
             hint = "Run kpredict with the Python that has the file's own dependencies."
