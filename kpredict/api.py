@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
 
 from kpredict.capture.run import Optimizer
 from kpredict.capture.world import current_world, pretend_cuda
@@ -29,8 +34,9 @@ def predict(
     """What `fn(*args, **kwargs)` would launch on the target GPU, without one.
 
     `fn` is a function or module; it runs a few times, on tensors that hold no data. Tensors made
-    under `pretend_cuda` are used as they are; outside of it real tensors and modules stand for
-    themselves on the target (CPU ones stay on the CPU). `phases` may add "backward" (from a
+    under `pretend_cuda` are used as they are. Outside of it, real tensors among the arguments, and
+    the parameters of modules, stand for the same arrays on the GPU; they are not changed, and what
+    a function closes over stays on the CPU. `phases` may add "backward" (from a
     returned scalar, else the sum of the outputs) and "step" (of `optimizer`). `assume` gives
     values of data-dependent reads by source line or "*".
 
@@ -44,7 +50,10 @@ def predict(
         fn, args, kwargs or {}, wanted, optimizer, stated=assume or {}, file=file,
         compiles=Mode.AS_WRITTEN in modes,
     )  # fmt: skip
-    with pretend_cuda(target if current_world() is None else None) as world:
+    inside = current_world() is not None
+    with pretend_cuda(None if inside else target) as world:
+        if not inside:
+            call = _on_gpu(call)
         plans = make_plans(world, call, [Mode(m) for m in modes])
         for error in plans.failures.values():
             raise error
@@ -53,6 +62,42 @@ def predict(
             plans.assumptions, array_names=plans.names,
         )  # fmt: skip
         return Report(world.target, (entry,), seconds=time.perf_counter() - start)
+
+
+def _on_gpu(call: Call) -> Call:
+    """The call with CUDA tensors in place of its real ones: a copy that copies no data."""
+    modules = [
+        x
+        for x in (
+            call.fn,
+            getattr(call.fn, "__self__", None),
+            *tree_leaves((call.args, call.kwargs)),
+        )
+        if isinstance(x, torch.nn.Module)
+    ]
+    tensors = [t for m in modules for t in (*m.parameters(), *m.buffers())]
+    tensors += [t for t in tree_leaves((call.args, dict(call.kwargs))) if _is_plain(t)]
+    optimizer: Any = call.optimizer
+    if isinstance(optimizer, torch.optim.Optimizer):
+        tensors += [p for group in optimizer.param_groups for p in group["params"]]
+        tensors += [t for t in tree_leaves(dict(optimizer.state)) if _is_plain(t) and t.dim()]
+    memo: dict[int, Any] = {id(t): _cuda_like(t) for t in tensors}
+    fn, args, kwargs, optimizer = copy.deepcopy(
+        (call.fn, tuple(call.args), dict(call.kwargs), optimizer), memo
+    )
+    return replace(call, fn=fn, args=args, kwargs=kwargs, optimizer=optimizer)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _cuda_like(tensor: torch.Tensor) -> torch.Tensor:
+    """An array of the same shape, strides and dtype on the pretended GPU."""
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda")
+    if isinstance(tensor, torch.nn.Parameter):
+        return torch.nn.Parameter(made, tensor.requires_grad)
+    return made.requires_grad_(tensor.requires_grad)
 
 
 def _place(fn: Callable[..., Any]) -> tuple[str, int]:

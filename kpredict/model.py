@@ -547,3 +547,9 @@ class Report:
         from kpredict.report.json import render
 
         return render(self, __version__)
+
+    def __str__(self) -> str:
+        """The report as the text that `kpredict show` prints."""
+        from kpredict.report.text import render
+
+        return render(self)
