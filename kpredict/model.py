@@ -475,6 +475,12 @@ class Target:
         """Compute capability as one number: 90 for 9.0."""
         return self.capability[0] * 10 + self.capability[1]
 
+    @property
+    def release(self) -> tuple[int, int]:
+        """The torch release as numbers: (2, 13)."""
+        major, minor = self.torch.split(".")[:2]
+        return int(major), int(minor)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

@@ -71,8 +71,9 @@ def one_hot(target: Target, input: torch.Tensor, num_classes: int = -1) -> torch
 def cumprod_backward(
     target: Target, grad: torch.Tensor, input: torch.Tensor, dim: int, output: torch.Tensor
 ) -> torch.Tensor:
-    """The host asks whether there is a zero (native/ReduceOps.cpp, 2.6.0; launches of 2.13.0); of
-    fake tensors the composite does not ask. Without zeros a reversed cumsum is enough."""
+    """The host asks whether there is a zero (native/ReduceOps.cpp, 2.6.0; launches of 2.13.0 and
+    2.14.1); of fake tensors the composite does not ask. Without zeros a reversed cumsum is enough.
+    """
     if input.numel() <= 1 or input.size(dim) == 1:
         short: torch.Tensor = aten.cumprod_backward.default._op_dk(
             _COMPOSITE, grad, input, dim, output
@@ -94,7 +95,10 @@ def cumprod_backward(
     result = torch.where(before, kept, result)
     after = zeros == 1
     first = after.max(dim, keepdim=True)[1]
-    at_first = torch.zeros_like(after).scatter_(dim, first, 1).logical_and_(after)
+    if target.release < (2, 14):
+        at_first = torch.zeros_like(after).scatter_(dim, first, 1).logical_and_(after)
+    else:
+        at_first = after.logical_and(is_zero)
     after &= ~at_first
     rest = factors.masked_fill(~after, 1.0).cumprod(dim)
     left = grad.masked_fill(zeros != 1, 0.0)

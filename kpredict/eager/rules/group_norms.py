@@ -1,13 +1,14 @@
-"""Group norm. Its input is contiguous by then: the composite above it copies other layouts.
+"""Group norm, on contiguous arrays. To 2.13 the composite above it copies other layouts; 2.14 does
+so inside, in both directions.
 
-Read: aten/src/ATen/native/cuda/group_norm_kernel.cu of release 2.6.0; the same in 2.13.0.
+Read: aten/src/ATen/native/cuda/group_norm_kernel.cu of release 2.6.0; launches of 2.13.0, 2.14.1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kpredict.eager.copying import zero
+from kpredict.eager.copying import compact, zero
 from kpredict.eager.elementwise import elementwise
 from kpredict.eager.launches import contiguous, kernel, workspace
 from kpredict.eager.operands import view
@@ -21,9 +22,11 @@ def group_norm(op: Op, target: Target) -> Iterable[Launch]:
     """Row moments of each group, then: without weight and bias one elementwise pass; for inputs of
     one element per channel one as well; else a kernel that folds moments and parameters, and the
     elementwise pass."""
-    x, weight, bias = op["input"], op["weight"], op["bias"]
+    weight, bias = op["weight"], op["bias"]
     n, c, hw, groups = op["N"], op["C"], op["HxW"], op["group"]
     out, mean, rstd = op.outputs
+    x, copies = compact(op["input"])
+    yield from copies
     if n == 0 or x.numel == 0:
         return
     per_group = c // groups * hw
@@ -59,7 +62,10 @@ def group_norm_backward(op: Op, target: Target) -> Iterable[Launch]:
     """Sums per channel; for the input's gradient a product with the weight, a kernel that folds,
     and an elementwise pass; one kernel for the parameters' gradients (another beyond batch 128).
     With one element per channel no sums and no product."""
-    x, n, hw = op["input"], op["N"], op["HxW"]
+    n, hw = op["N"], op["HxW"]
+    grad, copies = compact(op["grad_out"])
+    x, more = compact(op["input"])
+    yield from [*copies, *more]
     grads = [t if isinstance(t, Tensor) else None for t in op.outputs]
     parameters = [t for t in grads[1:] if t is not None]
     if n == 0:
@@ -69,14 +75,14 @@ def group_norm_backward(op: Op, target: Target) -> Iterable[Launch]:
     c = op["C"]
     acc = _accumulates(x)
     if hw == 1:
-        sums: list[Tensor] = [op["grad_out"], x]
+        sums: list[Tensor] = [grad, x]
     else:
         sums = [workspace(n * c, acc) for _ in range(2)]
         block: Dim3 = (32 if hw < 512 else 512, 1, 1)
-        yield kernel("ComputeInternalGradientsCUDAKernel", [op["grad_out"], x], sums,
+        yield kernel("ComputeInternalGradientsCUDAKernel", [grad, x], sums,
                      grid=(n * c, 1, 1), block=block)  # fmt: skip
     if grads[0] is not None:
-        yield from _input_gradient(op, grads[0], sums, acc)
+        yield from _input_gradient(op, grads[0], grad, x, sums, acc)
     if parameters:
         one_d = "1d" if hw == 1 else ""
         kind, grid, block = (
@@ -88,9 +94,10 @@ def group_norm_backward(op: Op, target: Target) -> Iterable[Launch]:
         )  # fmt: skip
 
 
-def _input_gradient(op: Op, grad_in: Tensor, sums: list[Tensor], acc: str) -> Iterator[Launch]:
-    grad, x, weight = op["grad_out"], op["input"], op["weight"]
-    mean, rstd = op["mean"], op["rstd"]
+def _input_gradient(
+    op: Op, grad_in: Tensor, grad: Tensor, x: Tensor, sums: list[Tensor], acc: str
+) -> Iterator[Launch]:
+    weight, mean, rstd = op["weight"], op["mean"], op["rstd"]
     n, c, hw, groups = op["N"], op["C"], op["HxW"], op["group"]
     each = c // groups
     c2, c3 = (contiguous(x, shape=(n, groups), dtype=acc) for _ in range(2))
