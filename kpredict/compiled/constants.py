@@ -1,8 +1,8 @@
 """Constants of a graph that live on the GPU: computed for real on the CPU, shown as CUDA.
 
-A tensor written into the code (`torch.tensor([1., 2.], device="cuda")`, `x[:, [0, -1]]`) is lifted into
-the graph as a constant, and Inductor folds and inlines such constants by computing them. On a GPU
-machine they are CUDA tensors; here they are fake CUDA tensors that carry their values on the CPU.
+A tensor written into the code (`torch.tensor([1., 2.], device="cuda")`, `x[:, [0, -1]]`) is lifted
+into the graph as a constant, and Inductor folds and inlines such constants by computing them. On a
+GPU machine they are CUDA tensors; here they are fake CUDA tensors that carry CPU values.
 
 Private API touched: `torch._inductor` constant_folding, fx_passes.joint_graph, graph, compile_fx;
 `torch.fx.experimental.proxy_tensor`.
@@ -29,7 +29,7 @@ _MOVES = (torch.ops.prims.device_put.default, torch.ops.aten._to_copy.default)
 class CudaConstant(torch.Tensor):
     """A CPU tensor with real values that says it is on cuda:0: what lowering reads."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
@@ -162,7 +162,7 @@ def lift_on_cuda(gm: torch.fx.GraphModule) -> None:
         constant = getattr(gm, str(source.target))
         if isinstance(constant, FakeTensor):
             continue
-        with value.fake_mode:
+        with value.fake_mode:  # type: ignore[attr-defined]
             fake = torch.empty_strided(
                 constant.size(), constant.stride(), dtype=constant.dtype, device=_CUDA
             )

@@ -12,8 +12,7 @@ constant_folding, fx_passes; `torch._dynamo.device_interface`; `torch._functorch
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -21,11 +20,12 @@ import torch
 
 from kpredict.capture.cuda_api import properties
 from kpredict.capture.world import World
+from kpredict.compiled.builder import Builder
 from kpredict.compiled.constants import constants_on_cpu
 from kpredict.compiled.patching import Patches, find
-from kpredict.compiled.region import KernelCall, Node, Region
-from kpredict.compiled.wrapper import CpuStandIn, StandIn, load
-from kpredict.model import Phase, Span, Target
+from kpredict.compiled.region import Region
+from kpredict.compiled.wrapper import CpuStandIn, StandIn
+from kpredict.model import Target
 
 _INDUCTOR = "torch._inductor"
 
@@ -37,7 +37,7 @@ def inductor(world: World, regions: list[Region] | None = None) -> Iterator[None
     `regions` receives each compiled graph. Raises KpredictError when this torch keeps what we
     need elsewhere.
     """
-    builder = _Builder(world, regions if regions is not None else [])
+    builder = Builder(world, regions if regions is not None else [])
     with ExitStack() as stack:
         patches = Patches(stack)
         _device_is_target(patches, world.target)
@@ -96,7 +96,7 @@ def _tflops(target: Target, dtype: torch.dtype) -> float:
     return target.tf32_tflops if tf32 else target.fp32_tflops
 
 
-def _timings_are_absent(patches: Patches, builder: _Builder) -> None:
+def _timings_are_absent(patches: Patches, builder: Builder) -> None:
     """Choices that Inductor makes by timing both ways on the GPU: keep the plain way and say so."""
 
     def should_pad(_: str) -> bool:
@@ -117,169 +117,3 @@ def _kernels_stand_in(patches: Patches) -> None:
     for module in ("scheduler", "fx_passes.pad_mm"):
         patches.set(f"{_INDUCTOR}.{module}", "has_triton", lambda *_: True)
     patches.set("torch.utils._triton", "triton_hash_with_backend", lambda *_: "none")
-
-
-class _Builder:
-    """Hears Inductor generate code, graph by graph, and writes a Region for each."""
-
-    def __init__(self, world: World, regions: list[Region]) -> None:
-        self._world = world
-        self._regions = regions
-        self._open: list[Region] = []
-        self._inplace: dict[str, str] = {}
-        self.undecided: list[str] = []
-
-    def listen(self, patches: Patches) -> None:
-        patches.wrap(f"{_INDUCTOR}.graph", "GraphLowering.compile_to_module", self._compile)
-        patches.wrap(f"{_INDUCTOR}.scheduler", "Scheduler.enter_context", self._node)
-        patches.wrap(
-            f"{_INDUCTOR}.codegen.wrapper", "PythonWrapperCodegen.generate_kernel_call", self._call
-        )
-        patches.wrap(f"{_INDUCTOR}.codegen.common", "KernelArgs.make_inplace", self._make_inplace)
-        patches.wrap(f"{_INDUCTOR}.scheduler", "WhyNoFuse.__call__", self._why)
-
-    def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def compile_to_module(graph: Any) -> Any:
-            phase = Phase.BACKWARD if graph.is_backward else Phase.FORWARD
-            region = Region(str(torch._guards.CompileContext.current_compile_id()), phase)
-            self._open.append(region)
-            self._inplace = {}
-            try:
-                code, _ = graph.codegen()
-            finally:
-                self._open.pop()
-            region.code = code if isinstance(code, str) else code.value
-            region.outputs = frozenset(graph.get_output_names())
-            self._regions.append(region)
-            constants = {**graph.constants, **graph.torchbind_constants}
-            module = load(region, constants, self._world.mode)
-            graph.cache_key, graph.cache_path, graph.cache_linemap = region.name, "", []
-            return module
-
-        return compile_to_module
-
-    def _node(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def enter_context(scheduler: Any, node: Any) -> None:
-            original(scheduler, node)
-            if self._open:
-                nodes = self._open[-1].nodes
-                nodes.append(describe(node))
-                _wrapper().writeline(f"_kpredict_reach({len(nodes) - 1})")
-
-        return enter_context
-
-    def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def generate_kernel_call(
-            wrapper: Any, kernel_name: str, call_args: Any, **kwargs: Any
-        ) -> Any:
-            if self._open and kwargs.get("triton", True):
-                region = self._open[-1]
-                region.calls.append(self._arrays(region, kernel_name, call_args, kwargs))
-                wrapper.writeline(f"_kpredict_call({len(region.calls) - 1})")
-            return original(wrapper, kernel_name, call_args, **kwargs)
-
-        return generate_kernel_call
-
-    def _arrays(self, region: Region, kernel: str, args: Any, kwargs: dict[str, Any]) -> KernelCall:
-        """Which arrays a call reads and writes: from the node's dependencies, else by argument."""
-        node = region.nodes[-1]
-        signature = list((kwargs.get("triton_meta") or {}).get("signature", {}))
-        reads: dict[str, int] = {}
-        for name, size in node.reads.items():
-            while name not in args and name in self._inplace:
-                name = self._inplace[name]
-            reads[name] = max(size, reads.get(name, 0))
-        arrays = []
-        for i, name in enumerate(map(str, args)):
-            inner = signature[i] if i < len(signature) else ""
-            written = node.writes.get(name, 0) if "out_ptr" in inner or not inner else 0
-            arrays.append((name, reads.get(name, 0) if "in" in inner or not inner else 0, written))
-        return KernelCall(kernel, tuple(arrays))
-
-    def _make_inplace(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def make_inplace(args: Any, input_name: str, output_name: str) -> Any:
-            self._inplace[input_name] = output_name
-            return original(args, input_name, output_name)
-
-        return make_inplace
-
-    def _why(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def why(reason: Any, text: str, *args: Any) -> Any:
-            if self._open:
-                pair = (reason.name1, reason.name2)
-                self._open[-1].why_not[pair] = text % args if args else text
-            return original(reason, text, *args)
-
-        return why
-
-
-def _wrapper() -> Any:
-    from torch._inductor.virtualized import V
-
-    return V.graph.wrapper_code
-
-
-def describe(node: Any) -> Node:
-    """A scheduler node as a value."""
-    parts = tuple(n.get_name() for n in node.get_nodes())
-    origins: dict[Any, None] = {}
-    for part in node.get_nodes():
-        if part.node is not None:
-            origins.update(dict.fromkeys(part.node.get_origins()))
-    device = node.get_device()
-    return Node(
-        name=node.get_name(),
-        kind=_kind(node),
-        ops=tuple(dict.fromkeys(_op_name(o) for o in origins if o.op == "call_function")),
-        lines=tuple(sorted({s for o in origins if (s := span_of(o))}, key=lambda s: s.line)),
-        reads=_bytes(node.read_writes.reads),
-        writes=_bytes(node.read_writes.writes),
-        parts=parts,
-        sizes=_sizes(node),
-        is_reduction=bool(node.is_reduction()),
-        device=device.type if device is not None else "",
-        mutates=tuple(sorted(node.get_mutations())) if hasattr(node, "get_mutations") else (),
-    )
-
-
-def _kind(node: Any) -> str:
-    if node.is_extern():
-        return "extern"
-    if node.is_template():
-        return "template"
-    if node.is_foreach():
-        return "foreach"
-    return "nop" if type(node).__name__.startswith("Nop") else "generated"
-
-
-def _op_name(origin: Any) -> str:
-    original = origin.meta.get("original_aten")
-    return str(original if original is not None else origin.target)
-
-
-def _bytes(deps: Any) -> dict[str, int]:
-    """Bytes by buffer: the sum over different accesses, at most the whole buffer."""
-    from torch._inductor.virtualized import V
-
-    found: dict[str, int] = {}
-    for dep in deps:
-        found[dep.name] = found.get(dep.name, 0) + int(V.graph.get_dep_size_hint(dep))
-    return found
-
-
-def _sizes(node: Any) -> tuple[str, ...]:
-    group = getattr(node, "group", None)
-    return tuple(str(s) for s in group[1]) if group and isinstance(group[1], tuple) else ()
-
-
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-_TORCH = torch.__path__[0]
-
-
-def span_of(origin: Any) -> Span | None:
-    """The innermost line outside torch that made an fx node."""
-    frames = _FRAME.findall(origin.meta.get("stack_trace") or "")
-    for file, line, function in reversed(frames):
-        if not file.startswith((_TORCH, "<")):
-            return Span(file, int(line), function)
-    return None

@@ -6,22 +6,23 @@ In: the items of one phase (Ops and marks). Out: a Plan. Linear in the number of
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from kpredict.compiled.reasons import Made, find_barriers
 from kpredict.compiled.region import Entered, Launched, Left, Node, Reached, Region
-from kpredict.eager.predict import launches_of, round_trips
+from kpredict.eager.predict import launches_of
+from kpredict.graph import round_trips
 from kpredict.model import (
-    Access, Basis, GraphBreak, Kind, Launch, Op, Plan, Target, Unknown,
+    Access,
+    Basis,
+    GraphBreak,
+    Kind,
+    Launch,
+    Op,
+    Plan,
+    Target,
+    Unknown,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A launch and the node of the region that made it, if a region did."""
-
-    launch: Launch
-    region: Region | None
-    node: Node | None
 
 
 def predict_compiled(
@@ -42,15 +43,15 @@ def predict_compiled(
         elif isinstance(item, Launched):
             made.append(Made(_generated(item, region, node), region, node))
         elif isinstance(item, Op):
-            launches, unknown = launches_of(item, target)
-            made += [Made(_placed(launch, region, node), region, node) for launch in launches]
+            found, unknown = launches_of(item, target)
+            made += [Made(_placed(launch, region, node), region, node) for launch in found]
             if unknown is not None:
                 lines = node.lines if node is not None and node.lines else unknown.lines
                 unknowns.append(replace(unknown, lines=lines))
     launches = tuple(m.launch for m in made)
-    return Plan(
-        launches, round_trips(launches), unknowns=tuple(unknowns), graph_breaks=graph_breaks
-    )
+    trips = round_trips(launches)
+    barriers = find_barriers(made, trips, [b.reason for b in graph_breaks])
+    return Plan(launches, trips, barriers, tuple(unknowns), graph_breaks)
 
 
 def _generated(item: Launched, region: Region | None, node: Node | None) -> Launch:

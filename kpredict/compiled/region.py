@@ -1,9 +1,9 @@
 """What Inductor decided for one graph, and the marks its generated code leaves in the stream.
 
-A compiled graph is a *region*: the ordered nodes of Inductor's schedule after fusion. When the region
-runs (on fake tensors), it marks its place in the recorded stream: entered, which node is reached,
-which generated kernel is launched on which arrays, left. Ops heard after a mark belong to its node
-(extern and fallback calls, allocations, seeds).
+A compiled graph is a *region*: the ordered nodes of Inductor's schedule after fusion. When the
+region runs (on fake tensors), it marks its place in the recorded stream: entered, which node is
+reached, which generated kernel is launched on which arrays, left. Ops heard after a mark belong to
+its node (extern and fallback calls, allocations, seeds).
 
 Torch-free: values only.
 """
@@ -20,9 +20,9 @@ from kpredict.model import Phase, Span, Tensor
 class Node:
     """One node of the final schedule.
 
-    `kind` is "generated", "extern" (library or fallback call), "nop", "foreach" or "template". `ops`
-    are the ATen ops it computes and `lines` where the user wrote them. `reads` and `writes` map
-    buffer names to the bytes touched. `parts` are the names of the nodes fused into it, `sizes`
+    `kind` is "generated", "extern" (library or fallback call), "nop", "foreach" or "template".
+    `ops` are the ATen ops it computes and `lines` where the user wrote them. `reads` and `writes`
+    map buffer names to the bytes touched. `parts` are the names of the nodes fused into it, `sizes`
     its iteration space (outer, reduced), `mutates` the buffers it changes in place.
     """
 
@@ -80,7 +80,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A generated kernel was launched: for each array (its metadata, buffer, bytes read, written)."""
+    """A generated kernel was launched: for each array (metadata, buffer, bytes read, written)."""
 
     kernel: str
     arrays: tuple[tuple[Tensor, str, int, int], ...]

@@ -1,4 +1,4 @@
-"""Inductor's generated code, run on fake tensors: it allocates, calls and launches in its own order.
+"""Inductor's generated code, run on fake tensors: it allocates, calls and launches in its order.
 
 The code that Inductor writes around its kernels is plain Python: allocations, extern calls, kernel
 launches. We execute exactly that code, with a stand-in for each generated kernel. So outputs have
