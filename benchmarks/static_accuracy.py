@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from kpredict.source.fusion import estimate
 from kpredict.source.infer.counting import calls, default_target
 from kpredict.source.infer.entries import read_conventional
 from kpredict.source.infer.trace import Missing, count, steps, walk
@@ -29,11 +30,14 @@ def main() -> None:
     options = parser.parse_args()
     target = default_target()
     truth = {}
+    compiled = {}
     with gzip.open(options.rows) as lines:
         for line in lines:
             row = json.loads(line)
             if (row["mode"], row["phase"]) == ("eager", "forward") and not row["error"]:
                 truth[row["program"]] = row
+            if (row["mode"], row["phase"]) == ("compiled", "forward") and not row["error"]:
+                compiled[row["program"]] = row["n_kernels"] + row["n_libcalls"]
     tally: Counter[str] = Counter()
     for name, row in sorted(truth.items()):
         if not name.startswith(options.only):
@@ -58,6 +62,13 @@ def main() -> None:
         mark = "" if got.lo == want == got.hi else "  <" if want in got else "  <<<<"
         seconds = time.perf_counter() - start
         print(f"{name:42} want {want:4} got {got!s:>10} {seconds:5.2f}s{mark}")
+        if name in compiled:
+            fused = estimate(read.items, read.returned, lambda s: calls(s, target).lo)
+            tally["compiled"] += 1
+            close = fused is not None and abs(fused - compiled[name]) <= 1
+            tally["fused within 1"] += close
+            if not close:
+                print(f"    compiled want {compiled[name]} estimated {fused}")
         missing = sorted({i.what for i in walk(read.items) if isinstance(i, Missing)})
         if missing:
             print(f"    not read: {', '.join(missing)}")
@@ -66,6 +77,8 @@ def main() -> None:
                 print(f"    {step.place.line:4} {step.name:45} {calls(step, target)!s:>6}",
                       *map(str, step.arrays), "->", *map(str, step.results))  # fmt: skip
     n = tally["programs"]
+    m = tally["compiled"]
+    print(f"fused estimate within 1: {tally['fused within 1']}/{m} = {tally['fused within 1'] / max(m, 1):.1%}")
     for key in ("inside", "width 0", "exact"):
         print(f"{key:10} {tally[key]}/{n} = {tally[key] / max(n, 1):.1%}")
 

@@ -251,6 +251,8 @@ class Calls(Statements):
             return UNKNOWN
         names = self.bind_parameters(f, args, kwargs)
         frame = Frame(f.scope, f.qualname, names, f.closure, f.owner)
+        if self.perhaps_arrays:
+            frame.perhaps, self.perhaps_arrays = self.perhaps_arrays, {}
         here = self.here
         users = not f.scope.library
         if users:

@@ -6,13 +6,15 @@ In: a file's text. Out: a Reading, with the trace of every function. Nothing is 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kpredict.model import Target
 from kpredict.source.infer.counting import total
 from kpredict.source.infer.machine import Machine
+from kpredict.source.infer.modules import everything
 from kpredict.source.infer.operators import Exhausted
+from kpredict.source.infer.parameters import initial, parameters
 from kpredict.source.infer.trace import Interval, Item, Missing, Place
 from kpredict.source.infer.values import (
     UNKNOWN, Array, Bound, Class, Function, Instance, Scope, Value, arrays_in,
@@ -28,6 +30,7 @@ class Read:
     items: tuple[Item, ...]
     inputs: tuple[tuple[str, str], ...] = ()
     complete: bool = True  # False: the reading was cut short
+    returned: tuple[Array, ...] = ()
 
     def kernels(self, target: Target) -> Interval:
         found = total(self.items, target)
@@ -75,6 +78,90 @@ def read_conventional(text: str, file: str, target: Target | None = None) -> Rea
     )
 
 
+FUEL = 60_000
+"""What reading one function without known inputs may cost: some tens of milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReading:
+    """All functions of a file, each read on its own, and the file's names."""
+
+    file: str
+    text: str
+    tree: ast.Module
+    scope: Scope
+    functions: tuple[Read, ...]
+
+
+def read_file(
+    text: str, file: str, target: Target | None = None, *, follow: bool = False,
+    files: dict[str, Scope] | None = None, tree: ast.Module | None = None,
+) -> FileReading:  # fmt: skip
+    """Read every function and method of a file with what is known of its parameters.
+
+    `follow` reads imported files of the same package too. Raises SyntaxError, ValueError,
+    RecursionError or MemoryError for what Python itself cannot parse.
+    """
+    if tree is None:
+        tree = ast.parse(text)
+    loader = Machine(fuel=20 * FUEL, target=target, files=files, follow=follow)
+    scope = loader.load(tree, file)
+    found: list[Read] = []
+    for value in list(scope.names.values()):
+        if isinstance(value, Function) and value.scope is scope and not isinstance(value.node, ast.Lambda):
+            found.append(_read_function(value, None, target, loader, follow))
+        elif isinstance(value, Class) and value.scope is scope:
+            found += _read_class(value, target, loader, follow)
+    return FileReading(file, text, tree, scope, tuple(found))
+
+
+def _read_class(
+    cls: Class, target: Target | None, loader: Machine, follow: bool
+) -> Iterator[Read]:
+    methods = [f for f in cls.attributes.values() if isinstance(f, Function) and f.owner is cls]
+    if not methods:
+        return
+    o = _object(cls, target, loader, follow)
+    for f in methods:
+        if f.qualname.rpartition(".")[2] not in ("__init__", "__repr__", "extra_repr"):
+            yield _read_function(f, o, target, loader, follow)
+
+
+def _object(cls: Class, target: Target | None, loader: Machine, follow: bool) -> Instance:
+    """An object as far as the source tells: a module is built, on the GPU; others are open."""
+    o = Instance(cls, open=True)
+    if not cls.is_a("Module"):
+        return o
+    reader = Machine(fuel=FUEL, target=target, files=loader.files, follow=follow)
+    try:
+        with reader.recording():
+            made = reader.instantiate(cls, (), initial(cls))
+            if isinstance(made, Instance):
+                o = made
+                reader.module_method(o, "cuda", (), {})
+    except (Exhausted, RecursionError):
+        pass
+    o.open = True
+    o.attributes["training"] = UNKNOWN
+    for m in everything(o):
+        if "training" in m.attributes:
+            m.attributes["training"] = UNKNOWN
+    return o
+
+
+def _read_function(
+    f: Function, o: Instance | None, target: Target | None, loader: Machine, follow: bool
+) -> Read:
+    reader = Machine(fuel=FUEL, target=target, files=loader.files, follow=follow)
+    is_module = f.owner is not None and f.owner.is_a("Module")
+    values, perhaps = parameters(f, forward=is_module and f.qualname.endswith(".forward"))
+    reader.perhaps_arrays = perhaps
+    call: Value = f
+    if o is not None and f.kind != "static":
+        call = Bound(o if f.kind != "class" else o.cls, f.qualname, f)
+    return run(reader, call, (), values, f.qualname, f)
+
+
 def run(
     reader: Machine, function: Value, args: Sequence[Value], kwargs: Mapping[str, Value],
     name: str, defined: Function | Class,
@@ -82,14 +169,22 @@ def run(
     """Call `function` and keep what it recorded."""
     line = defined.line if isinstance(defined, Class) else defined.node.lineno
     complete = True
+    result: Value = UNKNOWN
     with reader.recording() as items:
         try:
-            reader.call(function, tuple(args), dict(kwargs))
+            result = reader.call(function, tuple(args), dict(kwargs))
         except (Exhausted, RecursionError):
             complete = False
             reader.missing("the rest")
     shown = tuple((str(i), str(a)) for i, v in enumerate(args) for a in arrays_in([v]))
-    return Read(name, line, tuple(items), shown, complete)
+    returned = tuple(arrays_in(_plain(result)))
+    return Read(name, line, tuple(items), shown, complete, returned)
+
+
+def _plain(result: Value) -> Value:
+    """An object that is returned, as the dict of its attributes."""
+    return dict(result.attributes) if isinstance(result, Instance) else result
+
 
 
 __all__ = ["Array", "Bound", "Missing", "Place", "Read", "Scope", "read_conventional", "run"]

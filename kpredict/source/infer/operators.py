@@ -47,6 +47,7 @@ class Frame:
     returned: list[Value] = field(default_factory=list)
     yielded: list[Value] | None = None
     outer: frozenset[str] = frozenset()  # names declared global
+    perhaps: Mapping[str, Array] = field(default_factory=dict)  # arrays that may be None
 
 
 class State:
@@ -61,6 +62,7 @@ class State:
         self.here = Place("", 0, 0, "")
         self.stack: list[Place] = []
         self.quiet = False
+        self.perhaps_arrays: Mapping[str, Array] = {}  # for the next call only
         self._casts: dict[tuple[int, str], Array] = {}
 
     # -- what later layers give ------------------------------------------------------------

@@ -61,6 +61,8 @@ class Statements(Expressions):
         before = dict(frame.names)
         narrowed = _narrowing(node.test)
         with self.recording() as first:
+            if narrowed and frame.names.get(narrowed[0]) is UNKNOWN and narrowed[0] in frame.perhaps:
+                frame.names[narrowed[0]] = frame.perhaps[narrowed[0]]
             end_a = self.execute(node.body, frame)
         names_a, frame.names = frame.names, before
         with self.recording() as second:
