@@ -88,7 +88,7 @@ def shown_lines(entry: Entry, found: Mapping[int, Row], whole: bool = False) -> 
     total = len(entry.source.splitlines())
     blocks = _blocks(entry.source)
     wanted: set[int] = set()
-    if entry.line:
+    if entry.line and not entry.name.startswith("<"):
         wanted.add(entry.line)
     for line in (n for n in found if n != NOWHERE):
         first, last = _innermost(blocks, line, total)

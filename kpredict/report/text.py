@@ -69,7 +69,7 @@ def render(report: Report, style: Style | None = None) -> str:
         for skipped in report.skipped:
             where = f"{skipped.file}:{skipped.line}"
             parts.append(style.paint(f"not analysed: {where} {skipped.message}", YELLOW))
-            parts.append(f"  {skipped.hint}")
+            parts.append(f"  hint: {skipped.hint}")
         if report.skipped:
             parts.append("")
     scripts = [e for e in report.entries if e.name.startswith("<")]
@@ -318,7 +318,7 @@ def _launch_cells(
     ops = listed([short_op(o) for o in launch.ops], 0 if style.verbose else 6)
     cells = [
         f"#{number}", "" if phase is Phase.FORWARD else phase.value, launch.name, count, ops,
-        f"line {lines}" if lines else "", f"{reads} -> {writes}" if reads or writes else "",
+        _at_lines(lines), f"{reads} -> {writes}" if reads or writes else "",
         size(moved) if moved else "",
     ]  # fmt: skip
     if style.verbose:
@@ -326,6 +326,12 @@ def _launch_cells(
         cells.append("" if launch.basis.value == "host-code" else launch.basis.value)
         cells.append(launch.because)
     return cells
+
+
+def _at_lines(lines: str) -> str:
+    if not lines:
+        return ""
+    return f"lines {lines}" if "-" in lines or "," in lines else f"line {lines}"
 
 
 def short_op(op: str) -> str:
@@ -365,7 +371,8 @@ def _doubts(entry: Entry, style: Style) -> Iterator[str]:
         said.append(f"assumed: {a.what}{where} is {a.value} ({flag} changes it)")
     for b in entry.graph_breaks:
         where = f" on line {b.line.line}" if b.line else ""
-        said.append(f"graph break{where}: {b.reason}")
+        reason = b.reason if style.verbose else b.reason.partition(": ")[0]
+        said.append(f"graph break{where}: {reason}")
     for ps in entry.plans.values():
         said += [f"note: {note}" for _, plan in ps for note in plan.notes]
     if said:

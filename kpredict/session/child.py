@@ -82,14 +82,37 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
         except BaseException as error:
             yield failure(request, error)
             return
+        skipped: list[Failure] = []
+        busy: set[int] = set()
         for chosen in choosing.choose(loaded, request):
             if isinstance(chosen, Failure):
-                yield chosen
+                skipped.append(chosen)
                 continue
             send(Stage(f"analysing {chosen.name}", chosen.name))
-            yield from run(request, source, world, chosen)
+            for found in run(request, source, world, chosen):
+                busy |= lines_of(found) if isinstance(found, Entry) else set()
+                yield found
+        yield from (f for f in skipped if not f.skipped or not is_covered(f, source, busy))
         if script is not None:
             yield script
+
+
+def lines_of(entry: Entry) -> set[int]:
+    """The lines of its file that make the GPU do something."""
+    return {
+        span.line
+        for phases in entry.plans.values()
+        for _, plan in phases
+        for launch in plan.launches
+        for span in launch.lines
+        if span.file == entry.file
+    }
+
+
+def is_covered(skipped: Failure, source: Source, busy: set[int]) -> bool:
+    """Whether what was left out ran as part of an entry that was analysed."""
+    entry = source.find(skipped.name)
+    return entry is not None and any(entry.line <= n <= entry.end_line for n in busy)
 
 
 def load(request: Request, source: Source, world: World, path: Path) -> tuple[Loaded, Entry | None]:

@@ -25,12 +25,11 @@ DTYPES: Mapping[str, str] = {
     "bf16": "bfloat16", "f64": "float64", "double": "float64",
     "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2",
     "i64": "int64", "long": "int64", "i32": "int32", "int": "int32", "i16": "int16", "i8": "int8",
-    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "b1": "bool",
+    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "b1": "bool",
     "c64": "complex64", "c128": "complex128",
     **{name: name for name in (
         "float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2", "int64",
-        "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool", "complex64",
-        "complex128",
+        "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "complex64", "complex128",
     )},
 }  # fmt: skip
 """Names a dtype may be written by, with the name torch prints."""
