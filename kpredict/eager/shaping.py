@@ -101,6 +101,39 @@ def flat(t: Tensor) -> Tensor:
     return view(t, (t.numel,), (1,))
 
 
+def reshape(t: Tensor, shape: Sequence[int]) -> tuple[Tensor, list[Launch]]:
+    """`t.reshape(shape)`: a view where the strides allow, else one of a contiguous copy."""
+    stride = _view_stride(t, shape)
+    if stride is not None:
+        return view(t, shape, stride), []
+    made, copies = compact(t)
+    return reshape(made, shape)[0], copies
+
+
+def _view_stride(t: Tensor, shape: Sequence[int]) -> list[int] | None:
+    """computeStride (ATen/TensorUtils.cpp): each run of dims that are one in memory is divided
+    into new dims; None where a new dim would cross two runs."""
+    if t.numel == 0:
+        return list(contiguous(t, shape=tuple(shape)).stride)
+    stride: list[int] = []
+    at, run, base = len(shape) - 1, 1, t.stride[-1] if t.ndim else 1
+    for d in range(t.ndim - 1, -1, -1):
+        run *= t.shape[d]
+        if d and (t.shape[d - 1] == 1 or t.stride[d - 1] == run * base):
+            continue
+        made = 1
+        while at >= 0 and (made < run or shape[at] == 1):
+            stride.append(made * base)
+            made *= shape[at]
+            at -= 1
+        if made != run:
+            return None
+        if d:
+            run, base = 1, t.stride[d - 1]
+    stride += [1] * (at + 1)
+    return stride[::-1]
+
+
 def at_least_1d(t: Tensor) -> Tensor:
     """A 0-dim tensor as a vector of one element."""
     return t if t.ndim else view(t, (1,), (1,))
