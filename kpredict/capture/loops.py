@@ -1,15 +1,16 @@
 """Loops that end when the device says so: `while not converged`, rejection sampling.
 
 A pretended GPU answers every read of one place alike, so such a loop would never end. After
-`BOUND` reads from the same running frame and instruction the answers change, until the loop ends.
+`BOUND` reads from one `while` loop of one running frame the answers change, until the loop ends. A
+`for` loop ends by itself: its reads are all answered alike.
 """
 
 from __future__ import annotations
 
+import dis
 import sys
+from functools import cache
 from types import CodeType, FrameType
-
-from kpredict.model import KpredictError
 
 BOUND = 16
 _OTHERS = (0.0, 1.0, 1e30, -1e30)
@@ -23,9 +24,9 @@ class LoopGuard:
         self._reads: dict[tuple[CodeType, int], tuple[FrameType, int]] = {}
 
     def repeats(self) -> int:
-        """How often the running frame has read at this very instruction before."""
+        """How often the `while` loop that is running has read at this very instruction before."""
         frame = _reader()
-        if frame is None:
+        if frame is None or not _is_in_while(frame.f_code, frame.f_lasti):
             return 0
         place = (frame.f_code, frame.f_lasti)
         last, n = self._reads.get(place, (None, 0))
@@ -33,22 +34,24 @@ class LoopGuard:
         self._reads[place] = (frame, n)
         return n
 
-    def value(self, supposed: float, repeats: int) -> float:
-        """`supposed` for the first BOUND reads of a loop, then other values until it ends.
 
-        Raises KpredictError when no value ends it.
-        """
-        if repeats < BOUND:
-            return supposed
-        others = [v for v in _OTHERS if v != supposed]
-        if repeats - BOUND >= len(others) * BOUND:
-            frame = _reader()
-            line = frame.f_lineno if frame is not None else 0
-            raise KpredictError(
-                f"The loop that reads the GPU on line {line} does not end for any value supposed.",
-                f"State one that ends it: --assume {line}=VALUE.",
-            )
-        return others[(repeats - BOUND) % len(others)]
+def other_value(supposed: float, repeats: int) -> float:
+    """What to answer instead of `supposed` when a loop has read `repeats` >= BOUND times."""
+    others = [v for v in _OTHERS if v != supposed]
+    return others[(repeats - BOUND) % len(others)]
+
+
+@cache
+def _is_in_while(code: CodeType, at: int) -> bool:
+    """Is the innermost loop around instruction `at` one that no iterator bounds?"""
+    instructions = list(dis.get_instructions(code))
+    heads = {i.offset: i.opname for i in instructions}
+    loops = [
+        (i.offset - i.argval, heads.get(i.argval, ""))
+        for i in instructions
+        if "JUMP" in i.opname and isinstance(i.argval, int) and i.argval <= at <= i.offset
+    ]
+    return bool(loops) and min(loops)[1] != "FOR_ITER"
 
 
 def _reader() -> FrameType | None:

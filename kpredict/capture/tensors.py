@@ -7,7 +7,7 @@ pickling keeps shape and device. Each stand-in falls through to torch for real t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
@@ -74,6 +74,21 @@ def _numpy(self: torch.Tensor, *, force: bool = False) -> Any:
         )
     dtype = str(self.dtype).removeprefix("torch.")
     return numpy.zeros(tuple(self.shape), dtype=dtype)
+
+
+def _tolist(self: torch.Tensor) -> Any:
+    """One copy to the host, then a list of the value supposed."""
+    host = self.cpu()
+    if host.dim() == 0:
+        return host.item()
+    value = host.flatten()[0].item() if host.numel() else 0
+
+    def nested(shape: Sequence[int]) -> list[Any]:
+        if len(shape) == 1:
+            return [value] * shape[0]
+        return [nested(shape[1:]) for _ in range(shape[0])]
+
+    return nested(tuple(self.shape))
 
 
 def _array(self: torch.Tensor, dtype: Any = None, *_: Any, **__: Any) -> Any:
@@ -144,6 +159,7 @@ def _load(original: Callable[..., Any]) -> Callable[..., Any]:
 
 _METHODS: dict[str, Callable[..., Any]] = {
     "numpy": _numpy,
+    "tolist": _tolist,
     "__array__": _array,
     "__repr__": _repr,
     "__format__": _format,

@@ -15,7 +15,7 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_map
 
-from kpredict.capture.loops import BOUND, LoopGuard
+from kpredict.capture.loops import BOUND, LoopGuard, other_value
 from kpredict.model import Assumption, Span
 
 aten = torch.ops.aten
@@ -34,9 +34,9 @@ class Read:
     def value(self, default: float, what: str) -> float:
         return self._values.value(default, what, self._where())
 
-    def scalar(self) -> float:
+    def scalar(self, default: float) -> float:
         """A number that the host reads; in a loop of reads another one after a bound."""
-        return self._values.scalar(self._where())
+        return self._values.scalar(default, self._where())
 
     def count(self, default: int, limit: int, what: str) -> int:
         """A number of elements, at least 0 and at most `limit`."""
@@ -64,11 +64,11 @@ class Values:
         self.taken = value
         return value
 
-    def scalar(self, span: Span | None) -> float:
-        value = self.value(1, "value read by the host", span)
+    def scalar(self, default: float, span: Span | None) -> float:
+        value = self.value(default, "value read by the host", span)
         repeats = self._loops.repeats()
         if repeats >= BOUND:
-            value = self.taken = self._loops.value(value, repeats)
+            value = self.taken = other_value(value, repeats)
             self.assumptions.setdefault(
                 ("loop", span),
                 Assumption("loop that ends when the GPU says so", f"{BOUND} reads", span),
@@ -103,9 +103,9 @@ def answers(func: OpOverload) -> Callable[[Answer], Answer]:
 
 @answers(aten._local_scalar_dense.default)
 def scalar(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """`.item()`, `float(t)`, `bool(t)`: 1 unless stated."""
+    """`.item()`, `float(t)`: 0 unless stated; `bool(t)`: true, so that a guarded branch is seen."""
     (x,) = args
-    value = read.scalar()
+    value = read.scalar(1 if x.dtype is torch.bool else 0)
     if x.dtype is torch.bool:
         return bool(value)
     if x.dtype.is_complex:
