@@ -1,6 +1,6 @@
 """The one place that touches dynamo's private API: graph breaks, skipped frames, recompilations.
 
-Private API touched: `torch._dynamo.symbolic_convert`, `torch._dynamo.guards`, `torch._dynamo.exc`.
+Private API touched: `torch._dynamo` symbolic_convert, trace_rules, guards, variables.optimizer, exc.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+import kpredict
 from kpredict.capture.world import World
 from kpredict.compiled.patching import Patches
 from kpredict.model import GraphBreak, Span
@@ -40,6 +41,7 @@ def dynamo(world: World, heard: Heard) -> Iterator[None]:
     An optimizer's state is made by dynamo while it traces, with all modes off: in our world again.
     """
     torch._dynamo.reset()
+    torch._dynamo.trace_rules.add(kpredict.__name__)  # never trace our own frames
     with ExitStack() as stack:
         patches = Patches(stack)
         patches.wrap(
