@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kpredict.eager.calling import call
 from kpredict.eager.copying import copy, fill, like
-from kpredict.eager.elementwise import elementwise
+from kpredict.eager.elementwise import elementwise, indexed
 from kpredict.eager.launches import contiguous
 from kpredict.eager.operands import one_pass, operands, view
 from kpredict.eager.promoting import category, real_part, result_type, to_float
@@ -73,7 +74,7 @@ def same_dtype(op: Op, target: Target) -> Iterable[Launch]:
 def to_floating(op: Op, target: Target) -> Iterable[Launch]:
     """One kernel in floating point: integers and bools are cast in the load. Special functions, and
     several functions of complex numbers, are compiled at run time under a name of their own."""
-    dtype = to_float(op["self"].dtype)
+    dtype = to_float(operands(op)[0].dtype)
     return one_pass(op, dtype, jit=_jit(op, dtype))
 
 
@@ -90,12 +91,21 @@ def rounding(op: Op, target: Target) -> Iterable[Launch]:
 def magnitude(op: Op, target: Target) -> Iterable[Launch]:
     """One kernel; of complex numbers one into a complex temporary, then a copy of its real part."""
     x = op["self"]
-    if category(x.dtype) < 3 or category(op.out.dtype) == 3:
-        return one_pass(op, to_float(x.dtype) if "angle" in op.name else x.dtype)
+    if "angle" in op.name and not x.is_complex:
+        return one_pass(op, to_float(x.dtype))
+    return size_of(op.out, x, _jit(op, "complex64"))
+
+
+def size_of(out: Tensor, x: Tensor, jit: str = "abs_kernel") -> list[Launch]:
+    """`x.abs()` into `out`; `jit` names the complex kernel, whose results are complex too."""
+    if not x.is_complex or out.is_complex:
+        return elementwise([out], [x], result=x.dtype, jit=jit if x.is_complex else "")
     whole = like(x)
-    found = elementwise([whole], [x], jit=_jit(op, x.dtype))
-    real = view(whole, x.shape, [2 * s for s in whole.stride], dtype=op.out.dtype)
-    return found + copy(op.out, real, because="keeps the real part")
+    real = view(whole, x.shape, [2 * s for s in whole.stride], dtype=out.dtype)
+    return [
+        *elementwise([whole], [x], jit=jit),
+        *copy(out, real, because="keeps the real part"),
+    ]
 
 
 @rule("aten.rad2deg", "aten.deg2rad", source=_SOURCE)
@@ -163,7 +173,7 @@ def isinf(op: Op, target: Target) -> Iterable[Launch]:
 
 def _abs_is_inf(out: Tensor, x: Tensor) -> list[Launch]:
     size = like(x)
-    return elementwise([size], [x]) + elementwise([out], [size], compute=x.dtype, result="bool")
+    return size_of(size, x) + elementwise([out], [size], compute=x.dtype, result="bool")
 
 
 @rule("aten.frexp", source="native/cuda/UnaryOpsKernel.cu; 2.6.0")
@@ -180,3 +190,22 @@ def conj_physical(op: Op, target: Target) -> Iterable[Launch]:
     if not x.is_complex:
         return []
     return one_pass(op, x.dtype, jit="conj_kernel" if x.dtype == "complex32" else "")
+
+
+@rule("aten.mvlgamma", source="native/UnaryOps.cpp mvlgamma; 2.6.0")
+def mvlgamma(op: Op, target: Target) -> Iterable[Launch]:
+    """arange, a sum of every element with every step, lgamma in place, a sum over the steps, an
+    addition in place; in place of the input, a copy."""
+    x, steps = op["self"], op["p"]
+    dtype = x.dtype if op.is_inplace else to_float(x.dtype)
+    line = contiguous(x, shape=(steps,), dtype=dtype)
+    grid = contiguous(x, shape=(*x.shape, steps), dtype=dtype)
+    total = contiguous(x, dtype=dtype) if op.is_inplace else op.out
+    column = view(x, (*x.shape, 1), (*x.stride, 1))
+    yield from indexed(line)
+    yield from elementwise([grid], [line, column], compute=dtype)
+    yield from elementwise([grid], [grid], jit=_JIT["lgamma"])
+    yield from call("aten.sum.dim_IntList", target, total, self=grid, dim=(-1,), keepdim=False)
+    yield from elementwise([total], [total])
+    if op.is_inplace:
+        yield from copy(op.out, total)
