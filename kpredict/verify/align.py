@@ -23,8 +23,8 @@ _MOST_CELLS = 250_000
 def align(left: Sequence[Launch], right: Sequence[Launch]) -> list[Pair]:
     """Every launch of both sides exactly once, in order on both sides."""
     known = {packet(op) for launch in left for op in launch.ops}
-    a = [_token(launch, known) for launch in left]
-    b = [_token(launch, known) for launch in right]
+    a = [token(launch, known) for launch in left]
+    b = [token(launch, known) for launch in right]
     anchors = _edit_script(a, b)
     pairs: list[Pair] = []
     for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(a), len(b))]):
@@ -47,7 +47,7 @@ def name_key(launch: Launch) -> str:
     return without_number(family(launch.name))
 
 
-def _token(launch: Launch, known: set[str]) -> Hashable:
+def token(launch: Launch, known: set[str]) -> Hashable:
     """Kind, name, and the innermost op that the left side knows too."""
     packets = [packet(op) for op in launch.ops]
     if launch.name.startswith("triton_"):

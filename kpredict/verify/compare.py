@@ -1,24 +1,26 @@
 """Two plans → their Comparison: predicted and measured, eager and compiled, old and new alike.
 
 In: two plans, the left one being the claim. Out: one row per launch with a verdict, and totals.
-The right plan agrees when each of its totals lies inside the left one's interval.
+The right plan agrees when every count, in total and of each launch, lies inside the left one's
+interval: a name that differs or another order is shown, but is no disagreement.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kpredict.model import ZERO, Count, Kind, Launch, Plan
-from kpredict.verify.align import align, name_key, packet
+from kpredict.verify.align import align, name_key, packet, token
 from kpredict.verify.measured import INSIDE_LIBRARY
 
 
 class Verdict(StrEnum):
     EQUAL = "equal"
     INSIDE = "inside"  # of the interval, which is wider than one number
+    MOVED = "moved"  # the same launch at another place
     NAME = "name differs"
     OUTSIDE = "outside"  # paired, but the count is not in the interval
     MISSING = "missing"  # on the left only
@@ -64,7 +66,8 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        return all(total.agrees for total in self.totals)
+        wrong = (Verdict.MISSING, Verdict.EXTRA, Verdict.OUTSIDE)
+        return all(t.agrees for t in self.totals) and all(r.verdict not in wrong for r in self.rows)
 
     @property
     def identical(self) -> bool:
@@ -103,7 +106,7 @@ def compare(
         Total(what, _sum(left, left_at, kind), _sum(right, right_at, kind))
         for what, kind in _TOTALS
     )
-    return Comparison(tuple(_joined(rows)), totals, labels)
+    return Comparison(tuple(_with_moved(_joined(rows))), totals, labels)
 
 
 _TOTALS = (
@@ -154,6 +157,28 @@ def _joined(rows: Iterable[Row]) -> list[Row]:
         else:
             done.append(row)
     return done
+
+
+def _with_moved(rows: Sequence[Row]) -> list[Row]:
+    """A launch missing here and extra there is one that moved, shown at its left place."""
+    known = {packet(op) for row in rows if row.left for op in row.left.ops}
+    elsewhere: dict[Hashable, list[int]] = {}
+    for i, row in enumerate(rows):
+        if row.verdict is Verdict.EXTRA and row.right:
+            elsewhere.setdefault(token(row.right, known), []).append(i)
+    gone: set[int] = set()
+    done: list[Row] = []
+    for row in rows:
+        if row.verdict is Verdict.MISSING and row.left:
+            places = elsewhere.get(token(row.left, known), [])
+            if places:
+                there = rows[places[0]]
+                same = verdict(row.left, there.right)
+                if same in (Verdict.EQUAL, Verdict.INSIDE):
+                    gone.add(places.pop(0))
+                    row = Row(Verdict.MOVED, row.left, there.right, (row.at[0], there.at[1]))
+        done.append(row)
+    return [row for i, row in enumerate(done) if i not in gone]
 
 
 def _join(last: Row, row: Row) -> Row | None:

@@ -21,6 +21,9 @@ def text(found: Verification, *, verbose: bool = False, paste_reports: bool = Tr
     lines += _plans(found.checked)
     for note in found.notes:
         lines += ["", f"Note: {note}"]
+    for failure in found.errors:
+        where = f"{failure.file}::{failure.name}" if failure.name else failure.file
+        lines += ["", f"error: {where}: {failure.message} {failure.hint}".rstrip()]
     for checked in found.checked:
         lines += details(checked, verbose)
     lines += ["", answer(found)]
@@ -75,7 +78,7 @@ def details(checked: Checked, verbose: bool) -> list[str]:
     said = [f"  unknown: {u.op}, {u.reason}" for u in checked.predicted.unknowns]
     said += [f"  not steady: {difference}" for difference in checked.found.unsteady]
     said += [f"  {note}" for note in checked.found.measured.plan.notes]
-    if comparison.mismatches:
+    if comparison.mismatches or checked.predicted.unknowns:
         said += [f"  assumed: {a.what} = {a.value}" for a in checked.assumptions]
     if not rows and not said:
         return []
