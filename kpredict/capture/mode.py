@@ -21,10 +21,12 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves
 
 from kpredict.capture.layouts import LAYOUTS, as_laid_out
+from kpredict.capture.values import FROM_ALL, PARTS
 from kpredict.model import KpredictError
 
 aten = torch.ops.aten
 
+_ALL = {torch.ops.aten.all.default, torch.ops.aten.all.dim, torch.ops.aten.all.dims}
 REAL_LIMIT = 1 << 16  # elements
 
 
@@ -169,6 +171,9 @@ class PretendGpu(FakeTensorMode):
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        if func in PARTS and args[0].device.type == "cuda":  # type: ignore[attr-defined]
+            with self:
+                return PARTS[func](*args, **kwargs)
         self._depth += 1
         try:
             result = NotImplemented
@@ -188,5 +193,7 @@ class PretendGpu(FakeTensorMode):
                         result = as_laid_out(func, args, kwargs, result)
         finally:
             self._depth -= 1
+        if func in _ALL and isinstance(result, torch.Tensor):
+            setattr(result, FROM_ALL, True)
         listener.heard(func, args, kwargs, result)
         return result

@@ -182,7 +182,8 @@ def dataless_tensors() -> Iterator[None]:
                 )
             )
         stack.enter_context(mock.patch.object(torch.Tensor, "pin_memory", _pinned))
-        stack.enter_context(mock.patch.object(FakeTensor, "__repr__", torch.Tensor.__repr__))
+        for name in ("__repr__", "tolist"):  # FakeTensor has its own
+            stack.enter_context(mock.patch.object(FakeTensor, name, getattr(torch.Tensor, name)))
         stack.enter_context(mock.patch.object(torch, "Generator", Generator))
         stack.enter_context(mock.patch.object(torch, "load", _load(torch.load)))
         yield

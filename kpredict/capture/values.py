@@ -9,6 +9,7 @@ the assumption is kept for the report. An op whose result shape depends on data 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ aten = torch.ops.aten
 Where = Callable[[], Span | None]
 Answer = Callable[["Read", Sequence[Any], Mapping[str, Any]], Any]
 ANSWERS: dict[OpOverload, Answer] = {}
+FROM_ALL = "_kpredict_from_all"  # set on the result of `all()`
 
 
 class Read:
@@ -103,9 +105,14 @@ def answers(func: OpOverload) -> Callable[[Answer], Answer]:
 
 @answers(aten._local_scalar_dense.default)
 def scalar(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """`.item()`, `float(t)`: 0 unless stated; `bool(t)`: true, so that a guarded branch is seen."""
+    """`.item()`, `bool(t)`: 0 or false unless stated.
+
+    True is what `all()` gives (checks hold) and what a backward formula is told that asks for a
+    shortcut: it then takes its general way.
+    """
     (x,) = args
-    value = read.scalar(1 if x.dtype is torch.bool else 0)
+    general = torch._C._current_autograd_node() is not None and x.dtype is torch.bool
+    value = read.scalar(1 if general or getattr(x, FROM_ALL, False) else 0)
     if x.dtype is torch.bool:
         return bool(value)
     if x.dtype.is_complex:
@@ -170,10 +177,20 @@ def index_put(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
     return done if done is NotImplemented else torch.empty_like(args[0])
 
 
-@answers(aten.equal.default)
-def equal(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """`torch.equal` reads one boolean; true unless stated."""
-    return bool(read.value(1, "whether two tensors are equal"))
+def _equal(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Compare, reduce, read one value (cuda_equal in native/cuda/Equal.cpp, 2.6.0)."""
+    return x.shape == y.shape and bool(x.eq(y).all())
+
+
+def _allclose(x: torch.Tensor, y: torch.Tensor, *tolerances: Any, **named: Any) -> bool:
+    """`isclose`, reduce, read one value (native/TensorCompare.cpp, 2.6.0)."""
+    return bool(torch.isclose(x, y, *tolerances, **named).all())
+
+
+PARTS: Mapping[OpOverload, Callable[..., Any]] = MappingProxyType(
+    {aten.equal.default: _equal, aten.allclose.default: _allclose}
+)
+"""Ops that compute on the device and read the result: heard as the ops they are made of."""
 
 
 @answers(aten.masked_scatter_backward.default)
