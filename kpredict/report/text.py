@@ -178,8 +178,9 @@ def _key(found: Mapping[int, Row], style: Style) -> Iterator[str]:
         "copies:": (any(r.copies for r in values), "memcpy and memset"),
     }
     said = [f"{sign} {meaning}" for sign, (on, meaning) in meanings.items() if on]
-    if said:
-        yield style.paint(f"{'':5}  {'   '.join(said)}", DIM)
+    if said and (style.width is None or len("   ".join(said)) + 7 <= style.width):
+        said = ["   ".join(said)]
+    yield from (style.paint(f"{'':5}  {line}", DIM) for line in said)
 
 
 # totals
@@ -251,11 +252,7 @@ class _Measure:
 
 
 _MEASURES = (
-    _Measure(
-        "kernels",
-        lambda p: likely(p.kernels, expected(p)),
-        lambda a, b: _less(a.kernels, b.kernels),
-    ),
+    _Measure("kernels", lambda p: likely(p.kernels, expected(p)), _fewer_kernels),
     _Measure(
         "library calls",
         lambda p: str(p.library_calls),

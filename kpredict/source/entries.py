@@ -19,10 +19,11 @@ from kpredict.source.nouns import EntryKind, EntryPoint, Parameter, Source
 
 def read_source(path: str, text: str) -> Source:
     """Read one file's text. Raises KpredictError with the line of a syntax error."""
+    _check_is_python(path, text)
     try:
         module = cst.parse_module(text)
-    except (cst.ParserSyntaxError, RecursionError) as error:
-        raise _not_python(path, text, error) from None
+    except cst.ParserSyntaxError as error:
+        raise KpredictError(f"libcst cannot read line {error.raw_line}.") from None
     try:
         wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         reader = _Reader()
@@ -32,15 +33,15 @@ def read_source(path: str, text: str) -> Source:
     return reader.source(path, text)
 
 
-def _not_python(path: str, text: str, error: Exception) -> KpredictError:
+def _check_is_python(path: str, text: str) -> None:
+    """Ask Python's own parser first: its messages are better, and libcst's dies of deep nesting."""
     try:
         ast.parse(text)
-    except SyntaxError as found:
-        return KpredictError(f"Syntax error on line {found.lineno}: {found.msg.rstrip('.?')}.")
+    except SyntaxError as error:
+        message = f"Syntax error on line {error.lineno}: {error.msg.rstrip('.?')}."
+        raise KpredictError(message) from None
     except (ValueError, RecursionError, MemoryError):
-        pass
-    line = f" on line {error.raw_line}" if isinstance(error, cst.ParserSyntaxError) else ""
-    return KpredictError(f"libcst cannot read it{line}.")
+        raise KpredictError(f"{path} is nested too deeply to be read.") from None
 
 
 class _Reader(cst.CSTVisitor):
