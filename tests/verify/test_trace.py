@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded_events import ADD, kernel, launch, span
 
 from kpredict.model import Kind, KpredictError
 from kpredict.verify.measured import measured
@@ -85,24 +86,6 @@ def test_a_triton_kernel_belongs_to_its_region() -> None:
     assert [(r.name, r.kernels) for r in seen.ops if r.kernels] == [
         ("triton_poi_fused_add_cos_sin_0", 1)
     ]
-
-
-def span(name: str, ts: float, dur: float, tid: int = 1, cat: str = "cpu_op", **args: Any) -> Any:
-    return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur,
-            "args": args}  # fmt: skip
-
-
-def launch(correlation: int, ts: float, tid: int = 1, name: str = "cudaLaunchKernel") -> Any:
-    return span(name, ts, 2, tid, "cuda_runtime", correlation=correlation)
-
-
-def kernel(correlation: int, ts: float, name: str = "k", dur: float = 5) -> Any:
-    return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": ts, "dur": dur,
-            "args": {"device": 0, "stream": 7, "correlation": correlation,
-                     "grid": [8, 1, 1], "block": [128, 1, 1]}}  # fmt: skip
-
-
-ADD = "void at::native::vectorized_elementwise_kernel<4, F>(int)"
 
 
 def test_forward_and_backward_threads() -> None:
