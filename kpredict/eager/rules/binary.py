@@ -92,7 +92,7 @@ def compared(op: Op, target: Target) -> Iterable[Launch]:
     return one_pass(op, dtype, result="bool", jit=_jit(op, dtype))
 
 
-@rule("aten.pow.Tensor_Scalar", source="native/Pow.cpp; 2.6.0")
+@rule("aten.pow.Tensor_Scalar", "aten.pow_.Scalar", source="native/Pow.cpp; 2.6.0")
 def power(op: Op, target: Target) -> Iterable[Launch]:
     """One kernel, whatever the exponent; a fill for exponent 0, a copy for 1. Where a float
     exponent promotes an integer base, the base is cast by a copy first."""
@@ -118,7 +118,9 @@ def power_of_number(out: Tensor, base: complex, exponent: Tensor) -> list[Launch
     common = result_type([base, exponent])
     return [
         *fill(scalar, because="the base becomes an array on the GPU"),
-        *elementwise([out], [scalar, exponent], compute=common, result=common),
+        *elementwise(
+            [out], [scalar, exponent], compute=common, result=common, op="aten.pow.Tensor_Tensor"
+        ),
     ]
 
 
@@ -139,6 +141,6 @@ def ldexp(op: Op, target: Target) -> Iterable[Launch]:
         two = contiguous(x, shape=())
         scale = contiguous(other, dtype=result_type([two, other]))
         yield from fill(two, because="a 2 of the dtype of `self`")
-        yield from elementwise([scale], [two, other])
+        yield from elementwise([scale], [two, other], op="aten.pow.Tensor_Tensor")
     dtype = result_type([x, scale])
-    yield from elementwise([op.out], [x, scale], compute=dtype, result=dtype)
+    yield from elementwise([op.out], [x, scale], compute=dtype, result=dtype, op="aten.mul.Tensor")
