@@ -19,9 +19,9 @@ import torch
 from torch._C import DispatchKey
 from torch._decomp import meta_table
 from torch._ops import OpOverload
+from torch._subclasses.fake_impls import op_implementations_dict
 
-from kpredict.capture import attention, composites, recurrent
-from kpredict.capture.missing_kernels import META
+from kpredict.capture import attention, composites, missing_kernels, recurrent, shapes
 from kpredict.model import Target
 
 Route = Callable[..., Any]
@@ -81,9 +81,10 @@ def cuda_routes(target: Target) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(attention.cuda_priority(target))
         stack.enter_context(recurrent.cudnn_present())
+        stack.enter_context(mock.patch.dict(op_implementations_dict, missing_kernels.FAKE))
         library = torch.library.Library("aten", "IMPL")
         stack.callback(library._destroy)
-        for name, meta in META.items():
+        for name, meta in {**missing_kernels.META, **shapes.META}.items():
             op = _overload(name)
             library.impl(name, meta, "Meta", allow_override=True)
             _in_python(stack, op, DispatchKey.Meta, meta)

@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kpredict.eager import cub
+from kpredict.eager.calling import Host
 from kpredict.eager.copying import compact, like, to, zero
 from kpredict.eager.elementwise import elementwise, indexed
 from kpredict.eager.indexing import part
 from kpredict.eager.launches import Array, contiguous, kernel, workspace
 from kpredict.eager.operands import view
-from kpredict.eager.promoting import promote
+from kpredict.eager.promoting import promote, real_part
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.gathering import select_slices
 from kpredict.eager.rules.indexing import look_up
 from kpredict.eager.rules.sorting import sort_into
-from kpredict.eager.shaping import flat, fresh, unsqueeze
+from kpredict.eager.shaping import flat, fresh, unsqueeze, wrap
 from kpredict.model import Access, Launch, Op, Target, Tensor
 
 FEW = 3072
@@ -227,3 +228,21 @@ def per_sample_weights_backward(op: Op, target: Target) -> Iterable[Launch]:
             "_embedding_bag_per_sample_weights_backward_kernel",
             [grad, read, picks, op["offset2bag"]], [op.out], because="one dot product per sample",
         )  # fmt: skip
+
+
+@rule("aten.renorm", source="native/Normalization.cpp renorm_out; 2.6.0")
+def renorm(op: Op, target: Target) -> Iterable[Launch]:
+    """A norm per slice (of half types in float), the factor that keeps it below the limit, and a
+    product."""
+    host, x = Host(target), op["self"]
+    dims = tuple(d for d in range(x.ndim) if d != wrap(op["dim"], x.ndim))
+    shape = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
+    kept = "float32" if x.dtype in ("float16", "bfloat16") else real_part(x.dtype)
+    norm = host.call(
+        "aten.linalg_vector_norm.default", fresh(shape, kept), self=x, ord=op["p"], dim=dims,
+        keepdim=True, dtype=None if kept == x.dtype else kept,
+    )  # fmt: skip
+    factor = norm if kept == real_part(x.dtype) else fresh(shape, x.dtype)
+    host.add(elementwise([factor], [norm], result=kept, because="1 or what shrinks to the limit"))
+    host.add(elementwise([op.out], [x, factor], because="scales each slice"))
+    return host.launches

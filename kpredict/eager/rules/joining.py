@@ -1,10 +1,10 @@
-"""cat, stack and what splits undo: several arrays into one."""
+"""cat, stack, block_diag: several arrays into one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kpredict.eager.copying import copy
+from kpredict.eager.copying import copy, expand, zero
 from kpredict.eager.launches import contiguous, kernel
 from kpredict.eager.operands import narrow, view
 from kpredict.eager.registry import rule
@@ -112,7 +112,7 @@ def _variant(itemsize: int, dense: bool, rows: bool, aligned: bool) -> str:
     return "CatArrayBatchedCopy_contig" if dense else "CatArrayBatchedCopy"
 
 
-@rule("aten.stack", source="native/TensorShape.cpp stack; 2.6.0")
+@rule("aten.stack", "aten._stack", source="native/TensorShape.cpp stack; 2.6.0")
 def stack(op: Op, target: Target) -> Iterable[Launch]:
     """A cat: along an inner dim of the inputs as they are, along the last one with a dim added."""
     tensors: Sequence[Tensor] = op["tensors"]
@@ -124,3 +124,16 @@ def stack(op: Op, target: Target) -> Iterable[Launch]:
         joined = view(out, shape, contiguous(out, shape=tuple(shape)).stride)
         return join(joined, tensors, dim)
     return join(out, [unsqueeze(t, dim) for t in tensors], dim)
+
+
+@rule("aten.block_diag", source="native/TensorShape.cpp block_diag; 2.6.0")
+def block_diag(op: Op, target: Target) -> Iterator[Launch]:
+    """Zeros, then a copy of each input into its block."""
+    out = op.out
+    yield from zero(out, because="what is off the diagonal")
+    row = column = 0
+    for t in op["tensors"]:
+        rows, columns = (1,) * (2 - t.ndim) + t.shape
+        block = narrow(narrow(out, 0, row, rows), 1, column, columns)
+        yield from copy(block, expand(t, (rows, columns)), because="one block")
+        row, column = row + rows, column + columns

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kpredict.eager.copying import compact, copy, fill, like, zero
 from kpredict.eager.elementwise import elementwise, indexed
-from kpredict.eager.launches import contiguous, kernel, memcpy
+from kpredict.eager.launches import contiguous, kernel, library, memcpy
 from kpredict.eager.operands import narrow, view
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.matmul import multiply_batch
@@ -39,6 +39,26 @@ def grid_sampler_backward(op: Op, target: Target) -> Iterable[Launch]:
     if op["grad_output"].numel:
         name = op.packet.removeprefix("aten.") + "_kernel"
         yield kernel(name, [op["grad_output"], op["input"], op["grid"]], outs)
+
+
+@rule("aten.cudnn_grid_sampler", source="native/cudnn/GridSampler.cpp; 2.6.0")
+def cudnn_grid_sampler(op: Op, target: Target) -> Iterator[Launch]:
+    """cuDNN's call, taken for bilinear sampling of 4-D inputs with aligned corners and zeros
+    outside; the grid is made contiguous."""
+    grid, copies = compact(op["grid"])
+    yield from copies
+    yield library("cudnnSpatialTfSamplerForward", [op["self"], grid], [op.out], hi=2)
+
+
+@rule("aten.cudnn_grid_sampler_backward", source="native/cudnn/GridSampler.cpp; 2.6.0")
+def cudnn_grid_sampler_backward(op: Op, target: Target) -> Iterator[Launch]:
+    """cuDNN's call, which makes both gradients whichever is wanted. How it clears what it adds into
+    is its own affair."""
+    grid, copies = compact(op["grid"])
+    yield from copies
+    outs = [t for t in op.outputs if isinstance(t, Tensor)]
+    reads = [op["self"], grid, op["grad_output"]]
+    yield library("cudnnSpatialTfSamplerBackward", reads, outs, hi=3)
 
 
 @rule("aten.affine_grid_generator", source="native/AffineGridGenerator.cpp; 2.6.0")

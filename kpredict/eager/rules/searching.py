@@ -116,7 +116,24 @@ def isin(op: Op, target: Target) -> Iterable[Launch]:
     """Few test elements (fewer than 10 times the count to the power of 0.145): all pairs compared,
     any per element. Else both sides made unique, joined, sorted, neighbours compared, and the
     answers put back in order."""
-    x, tests, out = op["elements"], op["test_elements"], op.out
+    yield from _isin(op, op["elements"], op["test_elements"], op.out, target)
+
+
+@rule("aten.isin.Tensor_Scalar", source="native/TensorCompare.cpp isin_Tensor_Scalar_out; 2.6.0")
+def isin_one(op: Op, target: Target) -> Iterable[Launch]:
+    """A comparison with one number."""
+    return elementwise([op.out], [op["elements"]], result="bool", because="compares with a number")
+
+
+@rule("aten.isin.Scalar_Tensor", source="native/TensorCompare.cpp isin_Scalar_Tensor_out; 2.6.0")
+def is_one_in(op: Op, target: Target) -> Iterator[Launch]:
+    """The number becomes a 0-dim array on the GPU by a fill, then as for arrays."""
+    number = fresh((), "int64" if isinstance(op["element"], int) else "float32")
+    yield from fill(number, because="the number to look for")
+    yield from _isin(op, number, op["test_elements"], op.out, target)
+
+
+def _isin(op: Op, x: Tensor, tests: Tensor, out: Tensor, target: Target) -> Iterator[Launch]:
     if x.numel == 0:
         return
     if tests.numel < int(10.0 * x.numel**0.145):
