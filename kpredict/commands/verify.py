@@ -35,6 +35,10 @@ from kpredict.commands._options import (
     help="How long to time each mode; 0 only counts.",
 )  # fmt: skip
 @click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+    help="Files to work on at a time; counts stay right, times get worse.",
+)  # fmt: skip
+@click.option(
     "-f", "--format", "form", type=click.Choice(["text", "json", "junit", "chrome"]),
     help="Default text; chrome is a trace with the predicted lane beside the measured one.",
 )  # fmt: skip
@@ -45,8 +49,8 @@ from kpredict.commands._options import (
 @click.option("-v", "--verbose", count=True, help="Every launch, and the file's own output.")
 def command(
     paths: tuple[str, ...], if_cuda: bool, save: str | None, source: str | None,
-    sweep: str | None, seconds: float, form: str | None, output: str | None, verbose: int,
-    **flags: Any,
+    sweep: str | None, seconds: float, jobs: int, form: str | None, output: str | None,
+    verbose: int, **flags: Any,
 ) -> int:  # fmt: skip
     """Run the entry points on this machine's GPU and say for each launch if it was predicted.
 
@@ -59,7 +63,7 @@ def command(
         if verbose and child.output:
             sys.stderr.write(child.output)
 
-    choice = Choice(form, output, bool(verbose), if_cuda, save, source, sweep, seconds)
+    choice = Choice(form, output, bool(verbose), if_cuda, save, source, sweep, seconds, jobs)
     text, code = answer(requests(paths, **flags), choice, heard)
     emit(text, output)
     return code

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ]  # fmt: skip
         choice = Choice(
             options.format, options.output, options.verbose, options.if_cuda, options.save,
-            options.source, options.sweep, options.seconds,
+            options.source, options.sweep, options.seconds, options.jobs,
         )  # fmt: skip
         text, code = answer(requests, choice)
         if options.output:
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--from", dest="source", metavar="FILE", help="a bundle or trace instead of measuring")
     add("--sweep", metavar="NAME=N,...")
     add("--seconds", type=float, default=1.0, help="how long to time each mode; 0 only counts")
+    add("--jobs", type=int, default=1, metavar="N", help="files at a time; times get worse")
     add("-f", "--format", choices=["text", *FORMATS])
     add("-o", "--output", metavar="FILE")
     add("-v", "--verbose", action="store_true")

@@ -38,6 +38,7 @@ class Choice:
     source: str | None = None
     sweep: str | None = None
     seconds: float = 1.0
+    jobs: int = 1
 
 
 def answer(
@@ -51,7 +52,7 @@ def answer(
     try:
         if choice.sweep is not None:
             return _sweep(requests, choice, heard)
-        found, bundle = verify(requests, seconds=choice.seconds, heard=heard)
+        found, bundle = verify(requests, seconds=choice.seconds, jobs=choice.jobs, heard=heard)
     except CudaMissing:
         if choice.if_cuda:
             return "skipped: no CUDA\n", 0

@@ -7,11 +7,13 @@ it rests on. Measuring and predicting each happen in a child process of their ow
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 
 from kpredict.model import Failure, KpredictError, Mode, Phase, Report
 from kpredict.request import Request
 from kpredict.session.ask import Answer, analyse, ask
+from kpredict.targets import target as find_target
 from kpredict.verify.bundle import (
     Bundle,
     Machine,
@@ -36,14 +38,40 @@ class CudaMissing(KpredictError):
 
 
 def verify(
-    requests: Sequence[Request], *, seconds: float = 1.0, heard: Heard | None = None
+    requests: Sequence[Request], *, seconds: float = 1.0, jobs: int = 1, heard: Heard | None = None
 ) -> tuple[Verification, Bundle]:
     """Measure every file here, then hold the predictions for this GPU against it.
 
-    Raises CudaMissing where nothing can be measured.
+    `jobs` files are worked on at a time: counts stay right, times get worse. Raises CudaMissing
+    where nothing can be measured.
     """
-    bundle = measure_files(requests, seconds=seconds, heard=heard)
-    return check_bundle(requests, bundle, heard=heard), bundle
+
+    def one(request: Request) -> tuple[Verification, Bundle]:
+        bundle = measure_files([request], seconds=seconds, heard=heard)
+        return check_bundle([request], bundle, heard=heard), bundle
+
+    with ThreadPoolExecutor(max(jobs, 1)) as pool:
+        found = list(pool.map(one, requests))
+    return joined([v for v, _ in found]), _joined_bundle([b for _, b in found])
+
+
+def joined(found: Sequence[Verification]) -> Verification:
+    """Several verifications on one machine as one; a note that all make is made once."""
+    return replace(
+        next((v for v in found if v.checked), found[0]),
+        checked=tuple(c for v in found for c in v.checked),
+        errors=tuple(f for v in found for f in v.errors),
+        notes=tuple(dict.fromkeys(n for v in found for n in v.notes)),
+    )
+
+
+def _joined_bundle(found: Sequence[Bundle]) -> Bundle:
+    machine = next((b.machine for b in found if b.machine.gpu), Machine())
+    return Bundle(
+        machine,
+        tuple(e for b in found for e in b.entries),
+        tuple(f for b in found for f in b.errors),
+    )
 
 
 def measure_files(
@@ -75,6 +103,8 @@ def check_bundle(
     requests: Sequence[Request], bundle: Bundle, *, heard: Heard | None = None
 ) -> Verification:
     """Predict what `bundle` measured, for the GPU and the CUDA release it was measured with."""
+    if not bundle.entries:
+        return Verification(bundle.machine, find_target(), (), bundle.errors)
     name, note = _target(requests, bundle.machine)
     cuda = bundle.machine.cuda.partition(".")[0]
     report = analyse(
