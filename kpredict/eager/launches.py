@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import count
 
 from kpredict.model import ONE, Access, Basis, Count, Dim3, Kind, Launch, Tensor
@@ -90,3 +91,8 @@ def contiguous(like: Tensor, *, shape: tuple[int, ...] | None = None, dtype: str
     return Tensor(
         sizes, tuple(reversed(strides)), dtype or like.dtype, like.device, next(_fresh_storage)
     )
+
+
+def called(op: str, launches: Iterable[Launch]) -> list[Launch]:
+    """What a rule yields for another op its host code calls: launches that bear that op's name."""
+    return [replace(launch, ops=launch.ops or (op,)) for launch in launches]

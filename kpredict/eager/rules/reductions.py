@@ -13,13 +13,15 @@ from dataclasses import replace
 
 from kpredict.eager.copying import compact, copy, fill, like, to
 from kpredict.eager.elementwise import elementwise
-from kpredict.eager.launches import contiguous
+from kpredict.eager.launches import called, contiguous
 from kpredict.eager.promoting import category, real_part
 from kpredict.eager.reducing import reduce, reduced_dims, reduced_shape, widest
 from kpredict.eager.registry import rule
+from kpredict.eager.rules.unary import size_of
 from kpredict.model import ITEMSIZE, Launch, Op, Target, Tensor
 
 HALVES = ("float16", "bfloat16")
+_SUM = "aten.sum.dim_IntList"
 Dims = Sequence[int] | int | None
 
 
@@ -166,9 +168,9 @@ def count_nonzero(op: Op, target: Target) -> Iterable[Launch]:
     x: Tensor = op["self"]
     if x.dtype != "bool":
         mask = like(x, "bool")
-        yield from elementwise([mask], [x], because="x != 0")
+        yield from elementwise([mask], [x], because="x != 0", op="aten.ne.Scalar")
         x = mask
-    yield from sum_to(op.out, x, op.get("dim"), target)
+    yield from called(_SUM, sum_to(op.out, x, op.get("dim"), target))
 
 
 @rule(
@@ -186,10 +188,21 @@ def vector_norm(op: Op, target: Target) -> Iterable[Launch]:
         casts: list[Launch] = []
         if op.get("dtype"):
             x, casts = to(x, op["dtype"])
-        return [*casts, *elementwise([_shaped(out, x)], [x], compute=x.dtype)]
+        flat = _shaped(out, x)
+        if _order(op) == 0:
+            found = elementwise([flat], [x], result="bool", op="aten.ne.Scalar_out")
+        else:
+            found = called("aten.abs.out", size_of(flat, x))
+        return [*casts, *found]
     x, casts = _as_result(x, out, keep_complex=True)
     size = ITEMSIZE["float32"] if x.dtype in HALVES else ITEMSIZE[real_part(x.dtype)]
     return [*casts, *_filled_or([out], x, dims, target, accumulator=size, because="norm")]
+
+
+def _order(op: Op) -> float:
+    """The order of the norm: `ord`, or `p` of the older ops, where None means 2."""
+    found = op.get("ord", op.get("p"))
+    return 2 if found is None else found
 
 
 @rule(
@@ -209,11 +222,13 @@ def variance(op: Op, target: Target) -> Iterable[Launch]:
     parts = [[contiguous(t, dtype=part) for t in outs] for _ in range(2)]
     for i, results in enumerate(parts):
         yield from _welford(results, part_of(x, i), dims, target)
-    yield from elementwise([outs[0]], [parts[0][0], parts[1][0]], because="real plus imaginary")
+    both = [parts[0][0], parts[1][0]]
+    yield from elementwise([outs[0]], both, because="real plus imaginary", op="aten.add.out")
     if "std" in op.name:
-        yield from elementwise([outs[0]], [outs[0]], because="square root")
+        yield from elementwise([outs[0]], [outs[0]], because="square root", op="aten.sqrt.out")
     if len(outs) > 1:
-        yield from elementwise([outs[1]], [parts[0][1], parts[1][1]], result=x.dtype)
+        means = [parts[0][1], parts[1][1]]
+        yield from elementwise([outs[1]], means, result=x.dtype, op="aten.complex.out")
 
 
 @rule(
@@ -229,25 +244,32 @@ def logsumexp(op: Op, target: Target) -> Iterable[Launch]:
 
 def log_sum_exp(out: Tensor, x: Tensor, dims: Dims, target: Target) -> Iterator[Launch]:
     """`torch.logsumexp` of floating or complex `x` over `dims`."""
+    jit = x.is_complex
+    log = "log_kernel" * jit
     if x.numel == 0:
         yield from fill(out)
-        yield from elementwise([out], [out], because="log in place")
+        yield from elementwise([out], [out], jit=log, op="aten.log_.default")
         return
     real = part_of(x, 0) if x.is_complex else x
     maxes = contiguous(real, shape=reduced_shape(x.shape, dims, True))
-    yield from extreme(maxes, real, dims, target)
+    yield from called("aten.amax.default", extreme(maxes, real, dims, target))
     size, mask = contiguous(maxes), contiguous(maxes, dtype="bool")
-    yield from elementwise([size], [maxes], because="abs")
-    yield from elementwise([mask], [size], because="is infinite")
+    yield from elementwise([size], [maxes], because="abs", op="aten.abs.default")
+    yield from elementwise([mask], [size], because="is infinite", op="aten.eq.Scalar")
     yield from elementwise(
-        [maxes], [maxes, mask], compute=[maxes.dtype, "bool"], because="masked fill"
-    )
+        [maxes], [maxes, mask], compute=[maxes.dtype, "bool"], because="infinite maxima become 0",
+        op="aten.masked_fill_.Scalar",
+    )  # fmt: skip
     shifted = like(x)
-    yield from elementwise([shifted], [x, maxes], because="x - max")
-    yield from elementwise([shifted], [shifted], because="exp in place")
-    yield from sum_to(out, shifted, dims, target)
-    yield from elementwise([out], [out], because="log in place")
-    yield from elementwise([out], [out, _shaped(maxes, out)], because="adds the maxima")
+    yield from elementwise([shifted], [x, maxes], because="x - max", op="aten.sub.Tensor")
+    yield from elementwise(
+        [shifted], [shifted], jit="exp_kernel" * jit, because="in place", op="aten.exp_.default"
+    )
+    yield from called(_SUM, sum_to(out, shifted, dims, target))
+    yield from elementwise([out], [out], jit=log, because="in place", op="aten.log_.default")
+    yield from elementwise(
+        [out], [out, _shaped(maxes, out)], because="adds the maxima", op="aten.add_.Tensor"
+    )
 
 
 def _welford(outs: Sequence[Tensor], x: Tensor, dims: Dims, target: Target) -> Iterator[Launch]:
@@ -293,13 +315,16 @@ def _wide(x: Tensor) -> int:
 
 def flattened(x: Tensor) -> Tensor | None:
     """`x.view(-1)`, or None where only a copy could be flat."""
-    step, stride = 0, 1
+    if x.numel == 0:
+        return replace(x, shape=(0,), stride=(1,))
+    step, stride = None, 1
     for size, st in reversed(list(zip(x.shape, x.stride, strict=True))):
         if size == 1:
             continue
-        if step and st != step:
-            return None if x.numel else replace(x, shape=(0,), stride=(1,))
-        stride = stride if step else st
+        if step is None:
+            stride = st
+        elif st != step:
+            return None
         step = st * size
     return replace(x, shape=(x.numel,), stride=(stride,))
 
