@@ -125,7 +125,7 @@ def load(request: Request, source: Source, world: World, path: Path) -> tuple[Lo
     if known_without_running(source, request):
         execute(module, source.text)
         return Loaded(source, module.__dict__, {}, str(path)), None
-    observer = Observer(str(path), {e.line: e.name for e in source.entries})
+    observer = Observer(str(path), {e.name for e in source.entries})
 
     def script() -> None:
         with observer.watching():

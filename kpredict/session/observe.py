@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import torch
@@ -29,14 +29,16 @@ class Seen:
 
 
 class Observer:
-    """`calls` maps entry names (`f`, `Net`, `Net.loss`) to the first call seen, in order."""
+    """`calls` maps entry names (`f`, `Net`, `Net.loss`) to the first call seen, in order.
 
-    def __init__(self, path: str, names: Mapping[int, str]) -> None:
+    `names` are the qualified names of the file's functions that may be entries.
+    """
+
+    def __init__(self, path: str, names: Collection[str]) -> None:
         self.calls: dict[str, Seen] = {}
         self._path = path
-        self._names = names  # by the line of the def
+        self._names = frozenset(names)
         self._inside: FrameType | None = None
-        self._known: dict[CodeType, str | None] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -55,8 +57,8 @@ class Observer:
             return
         if event != "call" or frame.f_code.co_filename != self._path:
             return
-        name = self._name(frame.f_code)
-        if name is None:
+        name = frame.f_code.co_qualname
+        if name not in self._names:
             return
         args, kwargs = _arguments(frame)
         receiver = None
@@ -68,17 +70,6 @@ class Observer:
             name = name.removesuffix(".forward")
         self._inside = frame
         self.calls.setdefault(name, Seen(receiver, args, kwargs, torch.is_grad_enabled()))
-
-    def _name(self, code: CodeType) -> str | None:
-        """The entry a code object belongs to. It starts at the first decorator or the def."""
-        if code not in self._known:
-            lines = [line for _, _, line in code.co_lines() if line is not None]
-            near = (code.co_firstlineno, *lines[:1])
-            name = next((self._names[n] for n in near if n in self._names), None)
-            if name is not None and name.rsplit(".", 1)[-1] != code.co_name:
-                name = None
-            self._known[code] = name
-        return self._known[code]
 
 
 def _arguments(frame: FrameType) -> tuple[tuple[Any, ...], dict[str, Any]]:
