@@ -13,6 +13,15 @@ from kpredict.eager.iterator import fastest_first, iterate
 from kpredict.eager.launches import contiguous, memcpy, sync
 from kpredict.model import Launch, Tensor
 
+_COPY = "aten.copy_.default"
+_FILL = "aten.fill_.Scalar"
+
+_LAZY_JIT = {
+    ("conj", "complex32"): "conj_kernel", ("neg", "complex32"): "neg_kernel",
+    ("neg", "complex64"): "neg_kernel", ("neg", "complex128"): "neg_kernel",
+}  # fmt: skip
+"""Kernels of conjugating and negating copies that are compiled at run time."""
+
 _NARROWING = {"float16": "float32", "bfloat16": "float32"}
 _TO_FLOAT8 = ("float32", "float16", "bfloat16")
 
@@ -32,8 +41,10 @@ def copy(
     if _same_place(dst, src) and dst.dtype == src.dtype and dst.stride == src.stride:
         return []
     if dst.is_cuda and src.is_cuda:
-        return _on_device(dst, src, because)
-    return _across(dst, src, non_blocking, because)
+        found = _on_device(dst, src, because)
+    else:
+        found = _across(dst, src, non_blocking, because)
+    return [replace(launch, ops=launch.ops or (_COPY,)) for launch in found]
 
 
 def _same_place(a: Tensor, b: Tensor) -> bool:
@@ -42,7 +53,7 @@ def _same_place(a: Tensor, b: Tensor) -> bool:
 
 def _on_device(dst: Tensor, src: Tensor, because: str) -> list[Launch]:
     if dst.lazy != src.lazy:
-        jit = "conj_kernel" if src.dtype == "complex32" else ""
+        jit = _LAZY_JIT.get((dst.lazy or src.lazy, src.dtype), "")
         return elementwise([dst], [src], jit=jit, because="conjugated or negated on the way")
     if dst.dtype == src.dtype:
         if iterate([dst], [src]).is_contiguous:
@@ -138,7 +149,7 @@ def expand(t: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def fill(t: Tensor, *, because: str = "") -> list[Launch]:
     """`t.fill_(number)`: one elementwise kernel without inputs; none for empty or CPU arrays."""
-    return elementwise([t], [], because=because or "fills with a number") if t.is_cuda else []
+    return elementwise([t], [], because=because or "fills with a number", op=_FILL)
 
 
 def zero(t: Tensor, *, because: str = "") -> list[Launch]:
@@ -151,6 +162,6 @@ def read_by_host(x: Tensor) -> list[Launch]:
     if not x.is_cuda:
         return []
     return [
-        memcpy("DtoH", x, x, because="the host reads one element"),
+        memcpy("DtoH", x, replace(x, device="cpu"), because="the host reads one element"),
         sync("the host waits for the value"),
     ]

@@ -52,6 +52,7 @@ def elementwise(
     because: str = "",
     reads: Sequence[Tensor] | None = None,
     jit: str = "",
+    op: str = "",
 ) -> list[Launch]:
     """One pass over broadcast `inputs` into `outputs`.
 
@@ -59,7 +60,7 @@ def elementwise(
     inputs promote to); `result` the dtype it returns (default: the output's own). An operand of
     another dtype is cast in the kernel. CPU scalars among `inputs` ride along as kernel arguments.
     `reads` are the arrays really read where that is not `inputs`; `jit` is the name of a jiterator
-    kernel.
+    kernel; `op` the ATen op that launches it, where host code calls one that is not the caller.
     """
     if not outputs[0].is_cuda:
         return []
@@ -80,12 +81,12 @@ def elementwise(
     read = accesses(device_inputs if reads is None else reads)
     written = accesses(outputs)
     pieces = it.pieces()
-    return [_launch(p, functor, read, written, len(pieces), because) for p in pieces]
+    return [_launch(p, functor, read, written, len(pieces), because, op) for p in pieces]
 
 
 def _launch(
     it: Iterator, f: Functor, reads: tuple[Access, ...], writes: tuple[Access, ...],
-    n: int, because: str,
+    n: int, because: str, op: str,
 ) -> Launch:  # fmt: skip
     name, per_thread = _variant(it, f)
     if n > 1:
@@ -94,7 +95,7 @@ def _launch(
         because = f"{because}; {n} launches, since offsets pass 31 bits".removeprefix("; ")
     return Launch(
         Kind.KERNEL, name, ONE, reads, writes, Basis.HOST_CODE, because,
-        grid=blocks(it.numel, per_thread), block=_BLOCK,
+        grid=blocks(it.numel, per_thread), block=_BLOCK, ops=(op,) if op else (),
     )  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from kpredict.eager.iterator import broadcast_shape
 from kpredict.eager.launches import contiguous
 from kpredict.eager.promoting import DEFAULT_FLOAT, category, real_part
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.unary import size_of
 from kpredict.model import Launch, Op, Target, Tensor
 
 
@@ -44,17 +43,17 @@ def allclose(op: Op, target: Target) -> Iterable[Launch]:
     """What isclose launches (13 kernels for floats), a reduction, and the host reads the answer."""
     x, other = op["self"], op["other"]
     flags = contiguous(x, shape=broadcast_shape([x, other]), dtype="bool")
-    yield from _is_close(flags, x, other, op)
+    yield from _is_close(flags, x, other, op, target)
     yield from _all_on_host(flags, target)
 
 
-def _is_close(flags: Tensor, x: Tensor, other: Tensor, op: Op) -> Iterable[Launch]:
-    yield from elementwise([flags], [x, other], result="bool")
+def _is_close(flags: Tensor, x: Tensor, other: Tensor, op: Op, target: Target) -> Iterable[Launch]:
+    yield from elementwise([flags], [x, other], result="bool", op="aten.eq.Tensor")
     if op.get("equal_nan") and category(x.dtype) > 1:
         for t in (x, other):
             nan = contiguous(t, dtype="bool")
-            yield from elementwise([nan], [t, t], result="bool", reads=[t])
-        yield from _joined(flags, 2)
+            yield from elementwise([nan], [t, t], result="bool", reads=[t], op="aten.ne.Tensor")
+        yield from _joined(flags)
     if op.get("rtol") == 0 and op.get("atol") == 0:
         return
     if category(x.dtype) < 2:
@@ -65,22 +64,25 @@ def _is_close(flags: Tensor, x: Tensor, other: Tensor, op: Op) -> Iterable[Launc
             yield from casts
     scaled = contiguous(other)
     allowed = contiguous(other, dtype=real_part(other.dtype))
-    yield from elementwise([scaled], [other])
-    yield from size_of(allowed, scaled)
-    yield from elementwise([allowed], [allowed])
+    yield from elementwise([scaled], [other], op="aten.mul.Tensor")
+    yield from call("aten.abs.default", target, allowed, self=scaled)
+    yield from elementwise([allowed], [allowed], op="aten.add.Tensor")
     difference = contiguous(flags, dtype=other.dtype)
     error = contiguous(flags, dtype=real_part(other.dtype))
-    yield from elementwise([difference], [x, other], compute=other.dtype)
-    yield from size_of(error, difference)
+    yield from elementwise([difference], [x, other], compute=other.dtype, op="aten.sub.Tensor")
+    yield from call("aten.abs.default", target, error, self=difference)
     finite = contiguous(flags)
-    yield from elementwise([finite], [error, error], result="bool", reads=[error])
-    yield from elementwise([contiguous(error)], [error])
-    yield from elementwise([finite], [error], result="bool")
-    yield from _joined(finite, 1)
-    yield from elementwise([flags], [error, allowed], result="bool")
-    yield from _joined(flags, 2)
+    yield from elementwise(
+        [finite], [error, error], result="bool", reads=[error], op="aten.eq.Tensor"
+    )
+    yield from elementwise([contiguous(error)], [error], op="aten.abs.default")
+    yield from elementwise([finite], [error], result="bool", op="aten.ne.Scalar")
+    yield from elementwise([finite], [finite, finite], reads=[finite], op="aten.mul.Tensor")
+    yield from elementwise([flags], [error, allowed], result="bool", op="aten.le.Tensor")
+    yield from _joined(flags)
 
 
-def _joined(flags: Tensor, passes: int) -> Iterable[Launch]:
-    for _ in range(passes):
-        yield from elementwise([flags], [flags, flags], reads=[flags])
+def _joined(flags: Tensor) -> Iterable[Launch]:
+    """`flags |= a & b`, all of one shape."""
+    for name in ("bitwise_and_", "bitwise_or_"):
+        yield from elementwise([flags], [flags, flags], op=f"aten.{name}.Tensor")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kpredict.eager.calling import call
 from kpredict.eager.copying import copy, fill, read_by_host
 from kpredict.eager.elementwise import blocks, elementwise, indexed
 from kpredict.eager.launches import contiguous, kernel
@@ -84,26 +85,24 @@ def windows(op: Op, target: Target) -> Iterable[Launch]:
     if out.numel < 2:
         yield from fill(out)
         return
-    periodic = op.get("periodic", True) is not False
-    w = contiguous(out, shape=(out.numel + periodic,))
-    yield from indexed(w)
+    w = contiguous(out, shape=(out.numel + (op.get("periodic", True) is not False),))
+    yield from call("aten.arange.start_out", target, w)
     if name in ("hann", "hamming"):
-        yield from _in_place(w, 4)
+        yield from _in_place(w, "mul_", "cos_", "mul_", "add_")
     elif name == "bartlett":
-        yield from _in_place(w, 1)
+        yield from _in_place(w, "mul_")
         half = ((w.numel - 1) >> 1) + 1
-        yield from _in_place(narrow(w, 0, half, w.numel - half), 2)
+        yield from _in_place(narrow(w, 0, half, w.numel - half), "mul_", "add_")
     elif name == "blackman":
-        terms = [contiguous(w), contiguous(w)]
-        yield from _in_place(w, 1)
-        for term in terms:
-            yield from elementwise([term], [w])
-            yield from _in_place(term, 2)
-        yield from elementwise([terms[0]], terms)
-        yield from elementwise([w], [terms[0]])
+        yield from _in_place(w, "mul_")
+        for term in (terms := [contiguous(w), contiguous(w)]):
+            yield from elementwise([term], [w], op="aten.mul.Scalar")
+            yield from _in_place(term, "cos_", "mul_")
+        yield from elementwise([terms[0]], terms, op="aten.sub.Tensor")
+        yield from elementwise([w], [terms[0]], op="aten.add.Scalar")
     else:
         yield from elementwise([contiguous(w)], [w], jit="kaiser_window")
 
 
-def _in_place(t: Tensor, passes: int) -> list[Launch]:
-    return [launch for _ in range(passes) for launch in elementwise([t], [t])]
+def _in_place(t: Tensor, *steps: str) -> list[Launch]:
+    return [launch for step in steps for launch in elementwise([t], [t], op=f"aten.{step}.default")]

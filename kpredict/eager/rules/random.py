@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kpredict.eager.calling import call
 from kpredict.eager.copying import copy, expand, fill, read_by_host, to
 from kpredict.eager.cub import radix_sort
-from kpredict.eager.elementwise import blocks, elementwise, indexed
+from kpredict.eager.elementwise import blocks, elementwise
 from kpredict.eager.generating import fill_random, pointwise_apply, resident_blocks
 from kpredict.eager.launches import contiguous, kernel
 from kpredict.eager.operands import view
@@ -45,15 +46,21 @@ def normal(op: Op, target: Target) -> Iterable[Launch]:
     if isinstance(std, Tensor) and std.numel:
         least, flag = contiguous(std, shape=()), contiguous(std, shape=(), dtype="bool")
         yield from call("aten.min.default", target, least, self=std)
-        yield from elementwise([flag], [least], compute=std.dtype, result="bool")
+        yield from elementwise(
+            [flag], [least], compute=std.dtype, result="bool", op="aten.ge.Scalar"
+        )
         yield from read_by_host(flag)
     if not isinstance(mean, Tensor):
         mean = contiguous(out, shape=())
         yield from fill(mean, because="the mean becomes an array on the GPU")
     yield from fill_random(out, target)
     if isinstance(std, Tensor):
-        yield from elementwise([out], [out, std], compute=result_type([out, std]))
-    yield from elementwise([out], [out, mean], compute=result_type([out, mean]))
+        yield from elementwise(
+            [out], [out, std], compute=result_type([out, std]), op="aten.mul_.Tensor"
+        )
+    yield from elementwise(
+        [out], [out, mean], compute=result_type([out, mean]), op="aten.add_.Tensor"
+    )
 
 
 @rule("aten.bernoulli", "aten.bernoulli_.Tensor", source=_SOURCE)
@@ -155,10 +162,10 @@ def randperm(op: Op, target: Target) -> Iterable[Launch]:
     if n == 0:
         return
     numbers, result = contiguous(out), out if out.is_contiguous else contiguous(out)
-    yield from indexed(numbers)
+    yield from call("aten.arange.start_out", target, numbers)
     bits = min(64, math.ceil(math.log2(n - (6 * n * n + 1) / (math.log(0.9) * 12))))
     keys = contiguous(out, dtype="int32" if bits <= 32 else "int64")
-    yield from fill_random(keys, target)
+    yield from call("aten.random_.from", target, keys, self=keys)
     ordered = contiguous(keys)
     yield from radix_sort([keys, numbers], [ordered, result], bits=bits)
     yield kernel(
@@ -182,8 +189,8 @@ def multinomial(op: Op, target: Target) -> Iterable[Launch]:
         return
     yield from _checks(x, target)
     noise = contiguous(x)
-    yield from fill_random(noise, target, because="exponential noise")
-    yield from elementwise([noise], [x, noise])
+    yield from call("aten.exponential_.default", target, noise, self=noise)
+    yield from elementwise([noise], [x, noise], op="aten.div.Tensor")
     if count == 1:
         yield from call("aten.argmax.default", target, out, self=noise, dim=-1, keepdim=True)
     else:
@@ -202,18 +209,23 @@ def _checks(x: Tensor, target: Target) -> Iterable[Launch]:
         contiguous(x, shape=(), dtype="bool"),
     )
     yield from call("aten.aminmax.default", target, low, high, self=x, dim=None)
-    for bound in (low, high):
-        yield from elementwise([ok], [bound], compute=x.dtype, result="bool")
-    yield from elementwise([ok], [ok, ok], compute="bool")
-    yield kernel("_assert_async_cuda_kernel", [ok], [], grid=(1, 1, 1), block=(1, 1, 1))
+    for bound, test in ((low, "aten.ge.Scalar"), (high, "aten.lt.Scalar")):
+        yield from elementwise([ok], [bound], compute=x.dtype, result="bool", op=test)
+    yield from elementwise([ok], [ok, ok], compute="bool", op="aten.bitwise_and.Tensor")
+    yield from _assert_on_device(ok)
     rows = contiguous(x, shape=x.shape[:-1])
     empty = contiguous(x, shape=x.shape[:-1], dtype="bool")
     yield from call("aten.sum.dim_IntList", target, rows, self=x, dim=(-1,), keepdim=False)
-    yield from elementwise([empty], [rows], compute=x.dtype, result="bool")
+    yield from elementwise([empty], [rows], compute=x.dtype, result="bool", op="aten.eq.Scalar")
     if x.ndim > 1:
         yield from call("aten.any.default", target, ok, self=empty, dim=None)
-    yield from elementwise([ok], [ok])
-    yield kernel("_assert_async_cuda_kernel", [ok], [], grid=(1, 1, 1), block=(1, 1, 1))
+    yield from elementwise([ok], [ok], op="aten.bitwise_not.default")
+    yield from _assert_on_device(ok)
+
+
+def _assert_on_device(flag: Tensor) -> Iterable[Launch]:
+    launch = kernel("_assert_async_cuda_kernel", [flag], [], grid=(1, 1, 1), block=(1, 1, 1))
+    yield replace(launch, ops=("aten._assert_async.default",))
 
 
 def _with_replacement(x: Tensor, out: Tensor, target: Target) -> Iterable[Launch]:

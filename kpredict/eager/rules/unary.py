@@ -152,7 +152,9 @@ def is_signed_infinity(op: Op, target: Target) -> Iterable[Launch]:
 def isnan(op: Op, target: Target) -> Iterable[Launch]:
     """`self != self`: one kernel with the input as both operands."""
     x = op["self"]
-    return elementwise([op.out], [x, x], compute=x.dtype, result="bool", reads=[x])
+    return elementwise(
+        [op.out], [x, x], compute=x.dtype, result="bool", reads=[x], op="aten.ne.Tensor"
+    )
 
 
 @rule("aten.isinf", source="native/TensorCompare.cpp; 2.6.0")
@@ -167,13 +169,16 @@ def isinf(op: Op, target: Target) -> Iterable[Launch]:
             part = view(x, x.shape, [2 * s for s in x.stride], offset, real_part(x.dtype))
             flags.append(contiguous(x, dtype="bool"))
             found += _abs_is_inf(flags[-1], part)
-        return found + elementwise([op.out], flags, compute="bool")
+        return found + elementwise([op.out], flags, compute="bool", op="aten.logical_or.default")
     return _abs_is_inf(op.out, x)
 
 
 def _abs_is_inf(out: Tensor, x: Tensor) -> list[Launch]:
     size = like(x)
-    return size_of(size, x) + elementwise([out], [size], compute=x.dtype, result="bool")
+    return [
+        *elementwise([size], [x], op="aten.abs.default"),
+        *elementwise([out], [size], compute=x.dtype, result="bool", op="aten.eq.Scalar"),
+    ]
 
 
 @rule("aten.frexp", source="native/cuda/UnaryOpsKernel.cu; 2.6.0")
@@ -203,9 +208,9 @@ def mvlgamma(op: Op, target: Target) -> Iterable[Launch]:
     total = contiguous(x, dtype=dtype) if op.is_inplace else op.out
     column = view(x, (*x.shape, 1), (*x.stride, 1))
     yield from indexed(line)
-    yield from elementwise([grid], [line, column], compute=dtype)
-    yield from elementwise([grid], [grid], jit=_JIT["lgamma"])
+    yield from elementwise([grid], [line, column], compute=dtype, op="aten.add.Tensor")
+    yield from elementwise([grid], [grid], jit=_JIT["lgamma"], op="aten.lgamma_.default")
     yield from call("aten.sum.dim_IntList", target, total, self=grid, dim=(-1,), keepdim=False)
-    yield from elementwise([total], [total])
+    yield from elementwise([total], [total], op="aten.add_.Scalar")
     if op.is_inplace:
         yield from copy(op.out, total)

@@ -67,7 +67,9 @@ def picked(op: Op, target: Target) -> Iterable[Launch]:
     """One memcpy of what lies together, one elementwise kernel of what does not."""
     x, out = op["self"], op.out
     stride = list(x.stride)
-    if "unfold" in op.name and x.ndim:
+    if x.ndim == 0:
+        stride = [1] * out.ndim
+    elif "unfold" in op.name:
         dim = op["dimension"] % x.ndim
         stride.append(stride[dim])
         stride[dim] *= op["step"]
