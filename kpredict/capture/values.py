@@ -212,6 +212,59 @@ def isin(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return NotImplemented
 
 
+def _distinct(
+    read: Read, x: torch.Tensor, dim: int | None, inverse: bool, counts: bool
+) -> tuple[torch.Tensor, ...]:
+    """Half of the elements, or of the slices along `dim`, unless stated; bools have two values."""
+    total = x.numel() if dim is None else x.shape[dim]
+    limit = min(total, 2) if x.dtype is torch.bool and dim is None else total
+    default = min(max(total // 2, 1), limit)
+    n = read.count(default, limit, "distinct elements")
+    shape = [n] if dim is None else [n if d == dim % x.dim() else s for d, s in enumerate(x.shape)]
+    places = x.shape if dim is None else (total,)
+    return (
+        x.new_empty(shape),
+        x.new_empty(places if inverse else (0,), dtype=torch.int64),
+        x.new_empty((n,) if counts else (0,), dtype=torch.int64),
+    )
+
+
+@answers(aten.unique_dim.default)
+def unique_dim(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    x, dim, _, inverse, counts = _bound(aten.unique_dim.default, args, kwargs)
+    return _distinct(read, x, dim, inverse, counts)
+
+
+@answers(aten.unique_dim_consecutive.default)
+def unique_dim_consecutive(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    x, dim, inverse, counts = _bound(aten.unique_dim_consecutive.default, args, kwargs)
+    return _distinct(read, x, dim, inverse, counts)
+
+
+@answers(aten.unique_consecutive.default)
+def unique_consecutive(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    x, inverse, counts, dim = _bound(aten.unique_consecutive.default, args, kwargs)
+    return _distinct(read, x, dim, inverse, counts)
+
+
+@answers(aten._unique2.default)
+def unique2(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    x, _, inverse, counts = _bound(aten._unique2.default, args, kwargs)
+    return _distinct(read, x, None, inverse, counts)
+
+
+@answers(aten._unique.default)
+def unique(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    x, _, inverse = _bound(aten._unique.default, args, kwargs)
+    return _distinct(read, x, None, inverse, False)[:2]
+
+
+def _bound(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """Every argument of the schema, in order."""
+    given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | dict(kwargs)
+    return [given.get(a.name, a.default_value) for a in func._schema.arguments]
+
+
 @answers(aten.repeat_interleave.Tensor)
 def repeat_interleave(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The sum of the repeats, unless it is given: each element once unless stated."""

@@ -14,6 +14,7 @@ from kpredict.eager.copying import compact, fill
 from kpredict.eager.elementwise import indexed
 from kpredict.eager.launches import contiguous, kernel, memcpy, sync, workspace
 from kpredict.eager.registry import rule
+from kpredict.eager.rules.gathering import select_slices
 from kpredict.eager.shaping import wrap
 from kpredict.model import Basis, Launch, Op, Target, Tensor
 
@@ -126,9 +127,8 @@ def _unique_rows(op: Op, x: Tensor, dim: int, target: Target) -> Iterator[Launch
     else:
         yield from cub.select([order, rows], [order], n)
         yield sync("Thrust reads how many are distinct")
-    if op.out.numel:
-        name = "indexSelectSmallIndex" if op.out.shape[dim] <= 16 else "indexSelectLargeIndex"
-        yield kernel(name, [x, order], [op.out], because="gathers the rows kept")
+    kept = op.out.shape[dim]
+    yield from select_slices(op.out, x, dim, replace(order, shape=(kept,)))
 
 
 def _merge_sort(order: Tensor, rows: Tensor) -> Iterator[Launch]:
