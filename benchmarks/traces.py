@@ -4,8 +4,9 @@
 
 For each op call that launched something and whose arguments were recorded, the call is made anew on
 the pretended GPU, with tensors of the same shapes, types and (where recorded) strides, and what is
-predicted for it is held against the trace. Calls into closed libraries are counted apart. A profile does not say on which device an argument was: the direction of the copies tells. Where
-strides were not recorded a copy may be a memcpy or a kernel; there the two count alike.
+predicted for it is held against the trace. Calls into closed libraries are counted apart. A profile
+does not say on which device an argument was: the direction of the copies tells. Where strides were
+not recorded a copy may be a memcpy or a kernel; there the two count alike.
 """
 
 from __future__ import annotations

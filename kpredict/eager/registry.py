@@ -96,3 +96,8 @@ def find(op: Op) -> Rule | None:
             if key in _user_rules:
                 return _user_rules[key]
     return _find(op.name)
+
+
+def own_rule(op: Op) -> Rule | None:
+    """Our rule for `op`, whatever the user's own rules say."""
+    return _find(op.name)

@@ -97,7 +97,7 @@ def _load(request: Request, source: Source) -> Loaded:
 
     path = Path(request.file).resolve()
     module = prepare(path)
-    observer = Observer(str(path), {e.line: e.name for e in source.entries})
+    observer = Observer(str(path), {e.name for e in source.entries})
     if known_without_running(source, request):
         execute(module, source.text)
     else:
