@@ -129,12 +129,13 @@ def scan_by_key(keys: Tensor, src: Iterable[Array], dst: Tensor) -> list[Launch]
 
 
 def select(src: Iterable[Array], dst: Iterable[Array], n: int) -> list[Launch]:
-    """DeviceSelect (If, Flagged, Unique): its state is initialized, then one pass of compaction."""
+    """DeviceSelect (If, Flagged, Unique): its state is initialized, then, if there is anything, one
+    pass of compaction."""
     status = workspace(-(-n // 1024) + 64, "int64")
-    return [
-        kernel("DeviceCompactInitKernel", [], [status]),
-        kernel("DeviceSelectSweepKernel", [*src, status], [*dst, status]),
-    ]
+    found = [kernel("DeviceCompactInitKernel", [], [status])]
+    if n:
+        found.append(kernel("DeviceSelectSweepKernel", [*src, status], [*dst, status]))
+    return found
 
 
 def unique_by_key(keys: Tensor, dst: Iterable[Array]) -> list[Launch]:

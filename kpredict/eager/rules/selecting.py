@@ -127,7 +127,9 @@ def median(op: Op, target: Target) -> Iterable[Launch]:
     and a where; nanmedian counts the NaN and indexes with what is left."""
     x: Tensor = op["self"]
     if x.numel == 0:
-        yield from fill(op.out)
+        yield from copy(
+            op.out, replace(op.out, device="cpu", storage=-1), because="NaN, on the host"
+        )
         return
     flat = flattened(x)
     if flat is None:
@@ -160,10 +162,8 @@ def median(op: Op, target: Target) -> Iterable[Launch]:
 
 
 def _is_nan(out: Tensor, x: Tensor) -> list[Launch]:
-    """`x != x`; of integers a fill with false."""
-    if not (x.is_floating_point or x.is_complex):
-        return fill(out)
-    return elementwise([out], [x, x], because="x != x is NaN", reads=[x])
+    """`x != x`, of integers too."""
+    return elementwise([out], [x, x], because="x != x is NaN", reads=[x], op="aten.ne.Tensor")
 
 
 @rule("aten.mode", source="native/cuda/TensorModeKernel.cpp; 2.6.0")
