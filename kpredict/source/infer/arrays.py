@@ -16,6 +16,7 @@ from kpredict.source.infer.shapes.pointwise import category
 from kpredict.source.infer.shapes.registry import fresh
 from kpredict.source.infer.shapes.views import view, view_stride
 from kpredict.source.infer.surface import dtypes
+from kpredict.source.infer.trace import Step
 from kpredict.source.infer.values import (
     UNKNOWN, Array, Class, Device, DType, Function, Instance, Layout, Symbol, Value,
 )  # fmt: skip
@@ -143,6 +144,7 @@ class Arrays(State):
         """`a[index]`, by views as far as they go, then `index` for what is left."""
         viewed, rest = self._views(a, index)
         if any(r is not None for r in rest):
+            self._heed_masks(rest)
             return self.aten("index", viewed, tuple(rest))
         return viewed
 
@@ -150,7 +152,9 @@ class Arrays(State):
         """`a[index] = value`."""
         viewed, rest = self._views(a, index)
         if any(r is not None for r in rest):
-            if not isinstance(value, Array):
+            if isinstance(value, Array):
+                self._heed_masks(rest)
+            else:
                 value = fresh((), viewed.dtype, "cpu")
             self.aten("index_put_", viewed, tuple(rest), value)
         elif isinstance(value, Array) and (value.device == "cuda" or value.shape != ()):
@@ -161,6 +165,12 @@ class Arrays(State):
             self.aten("copy_", viewed, value)
         else:
             self.aten("fill_", viewed, value if isinstance(value, (int, float, bool)) else 0)
+
+    def _heed_masks(self, rest: Sequence[Array | None]) -> None:
+        """A boolean index is counted on the GPU, and the host waits for the count."""
+        for i in rest:
+            if i is not None and i.dtype == "bool" and i.device == "cuda":
+                self.sync("boolean index", i)
 
     def _views(self, a: Array, index: Value) -> tuple[Array, list[Array | None]]:
         parts = list(index) if isinstance(index, tuple) else [index]
@@ -212,6 +222,9 @@ class Arrays(State):
                      *a.shape[sum(p is not None for p in parts) :])  # fmt: skip
         out = view(a, (), None)
         out = replace(out, shape=shape, stride=None)
+        if not arrays:
+            args = {"self": a, "dim": 0, "index": UNKNOWN}
+            self.record(Step("aten.select.int", args, (out,), self.here, tags=frozenset({"view"})))
         return out, [self._index_array(p, a.device) for p in arrays]
 
     # -- attributes ------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,10 +10,9 @@ from kpredict.source.infer.arrays import dtype_named
 from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.statements import RAISE, Statements
 from kpredict.source.infer.surface import python_names
-from kpredict.source.infer.trace import Place
 from kpredict.source.infer.values import (
     UNKNOWN, Array, Bound, Class, Device, DType, Function, Instance, Layout, Optimizer, Scope,
-    Several, Super, Symbol, Value, arrays_in, join, knows,
+    Several, Super, Symbol, Value, arrays_in, join,
 )  # fmt: skip
 
 DEEPEST = 40
@@ -364,7 +362,15 @@ def _modes(f: Function) -> tuple[bool | None, str | None | bool]:
 
 
 def _yields(node: ast.AST) -> bool:
-    """Whether a function body has a `yield` of its own."""
+    """Whether a function body has a `yield` of its own. Noted on the node: it is asked per call."""
+    known: bool | None = getattr(node, "kpredict_yields", None)
+    if known is None:
+        known = _has_yield(node)
+        node.kpredict_yields = known  # type: ignore[attr-defined]
+    return known
+
+
+def _has_yield(node: ast.AST) -> bool:
     todo = list(getattr(node, "body", []))
     while todo:
         n = todo.pop()
@@ -373,6 +379,3 @@ def _yields(node: ast.AST) -> bool:
         if not isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             todo += ast.iter_child_nodes(n)
     return False
-
-
-__all__ = ["Calls", "ChainMap", "Place", "knows"]

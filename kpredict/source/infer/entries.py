@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kpredict.model import Target
+from kpredict.source.infer.comments import directives
 from kpredict.source.infer.counting import total
 from kpredict.source.infer.machine import Machine
 from kpredict.source.infer.modules import everything
@@ -78,7 +79,7 @@ def read_conventional(text: str, file: str, target: Target | None = None) -> Rea
     )
 
 
-FUEL = 60_000
+FUEL = 40_000
 """What reading one function without known inputs may cost: some tens of milliseconds."""
 
 
@@ -106,33 +107,34 @@ def read_file(
         tree = ast.parse(text)
     loader = Machine(fuel=20 * FUEL, target=target, files=files, follow=follow)
     scope = loader.load(tree, file)
+    told = directives(text, file, {})
     found: list[Read] = []
     for value in list(scope.names.values()):
         if isinstance(value, Function) and value.scope is scope and not isinstance(value.node, ast.Lambda):
-            found.append(_read_function(value, None, target, loader, follow))
+            found.append(_read_function(value, None, loader, told))
         elif isinstance(value, Class) and value.scope is scope:
-            found += _read_class(value, target, loader, follow)
+            found += _read_class(value, loader, told)
     return FileReading(file, text, tree, scope, tuple(found))
 
 
 def _read_class(
-    cls: Class, target: Target | None, loader: Machine, follow: bool
+    cls: Class, loader: Machine, told: Mapping[str, Mapping[str, Value]]
 ) -> Iterator[Read]:
     methods = [f for f in cls.attributes.values() if isinstance(f, Function) and f.owner is cls]
     if not methods:
         return
-    o = _object(cls, target, loader, follow)
+    o = _object(cls, loader)
     for f in methods:
         if f.qualname.rpartition(".")[2] not in ("__init__", "__repr__", "extra_repr"):
-            yield _read_function(f, o, target, loader, follow)
+            yield _read_function(f, o, loader, told)
 
 
-def _object(cls: Class, target: Target | None, loader: Machine, follow: bool) -> Instance:
+def _object(cls: Class, loader: Machine) -> Instance:
     """An object as far as the source tells: a module is built, on the GPU; others are open."""
     o = Instance(cls, open=True)
     if not cls.is_a("Module"):
         return o
-    reader = Machine(fuel=FUEL, target=target, files=loader.files, follow=follow)
+    reader = loader.again(FUEL)
     try:
         with reader.recording():
             made = reader.instantiate(cls, (), initial(cls))
@@ -150,11 +152,12 @@ def _object(cls: Class, target: Target | None, loader: Machine, follow: bool) ->
 
 
 def _read_function(
-    f: Function, o: Instance | None, target: Target | None, loader: Machine, follow: bool
+    f: Function, o: Instance | None, loader: Machine, told: Mapping[str, Mapping[str, Value]]
 ) -> Read:
-    reader = Machine(fuel=FUEL, target=target, files=loader.files, follow=follow)
+    reader = loader.again(FUEL)
     is_module = f.owner is not None and f.owner.is_a("Module")
-    values, perhaps = parameters(f, forward=is_module and f.qualname.endswith(".forward"))
+    values, perhaps = parameters(f, forward=is_module and f.qualname.endswith(".forward"),
+                                 given=told.get(f.qualname))  # fmt: skip
     reader.perhaps_arrays = perhaps
     call: Value = f
     if o is not None and f.kind != "static":

@@ -28,6 +28,10 @@ class Machine(Modules):
         self.files = {} if files is None else files
         self.follow = follow
 
+    def again(self, fuel: int) -> Machine:
+        """A fresh reading with the same target and the same files."""
+        return Machine(fuel, self.assume, self.target, self.files, self.follow)
+
     def load(self, tree: ast.Module, file: str) -> Scope:
         """The names of a file after its top level ran; what it computes there is not recorded."""
         scope = Scope(file, package=str(Path(file).parent))

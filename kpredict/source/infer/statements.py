@@ -210,7 +210,9 @@ class Statements(Expressions):
     # -- loops -------------------------------------------------------------------------------------
 
     def _for(self, node: ast.For, frame: Frame) -> str:
-        items = self.iterate(self.evaluate(node.iter, frame))
+        over = self.evaluate(node.iter, frame)
+        self.stand(node.iter, frame)
+        items = self.iterate(over)
         if isinstance(items, Several):
             one = items.item
             return self._unknown_loop(node, frame, lambda: self.assign(node.target, one, frame))
@@ -250,7 +252,7 @@ class Statements(Expressions):
     ) -> str:
         """A loop of unknown length: read the body until what it changes is steady, keep the last."""
         place = Place(frame.scope.file, node.lineno, node.col_offset + 1, frame.function)
-        stored = _stored(node.body)
+        stored = _stored(node)
         if any(frame.names.get(n, UNKNOWN) is not UNKNOWN for n in stored):
             before = dict(frame.names)
             returned = len(frame.returned)
@@ -397,10 +399,16 @@ def _joined(a: dict[str, Value], b: dict[str, Value], keep: bool = False) -> dic
     return out
 
 
-def _stored(block: Sequence[ast.stmt]) -> set[str]:
-    """The names that a block assigns."""
-    return {n.id for s in block for n in ast.walk(s)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}  # fmt: skip
+def _stored(loop: ast.For | ast.AsyncFor | ast.While) -> frozenset[str]:
+    """The names that a loop's body assigns. Noted on the node: loops are read again and again."""
+    known: frozenset[str] | None = getattr(loop, "kpredict_stored", None)
+    if known is None:
+        known = frozenset(
+            n.id for s in loop.body for n in ast.walk(s)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        )  # fmt: skip
+        loop.kpredict_stored = known  # type: ignore[union-attr]
+    return known
 
 
 def _narrowing(test: ast.expr) -> tuple[str, Value] | None:

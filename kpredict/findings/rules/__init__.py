@@ -1,0 +1,1 @@
+"""One file per code: docstring, check, and examples that are its tests."""

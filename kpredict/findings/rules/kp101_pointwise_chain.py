@@ -1,0 +1,63 @@
+"""Several pointwise kernels in a row that torch.compile would make one.
+
+What it means
+-------------
+Elementwise operations that feed each other each launch a kernel of their own.
+
+Why it costs
+------------
+Every kernel is a launch (2 to 5 µs of the host's time) and a full pass over its arrays: what one
+writes the next reads back from GPU memory. Fused, the values stay in registers.
+
+Example
+-------
+    def gate(x: torch.Tensor, y: torch.Tensor):
+        return torch.sigmoid(x) * y + 1.0        # 3 kernels
+
+Instead
+-------
+Decorate the function with `@torch.compile`, or use an operation that does all of it.
+
+How it is counted
+-----------------
+Pointwise ops joined by data in one straight run of a function, each one kernel in eager mode;
+views between them cost nothing and do not interrupt. A library call, a reduction or a read by the
+host ends a chain. Reported from `chain` kernels on (default 3), not inside functions that are
+given to torch.compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kpredict.findings.finding import Finding
+from kpredict.findings.reading import File
+from kpredict.findings.rules._patterns import chains, lines, sequences, span
+
+BAD = (
+    "import torch\n\ndef gate(x: torch.Tensor, y: torch.Tensor):\n"
+    "    return torch.sigmoid(x) * y + 1.0\n",
+)
+GOOD = (
+    "import torch\n\n@torch.compile\ndef gate(x: torch.Tensor, y: torch.Tensor):\n"
+    "    return torch.sigmoid(x) * y + 1.0\n",
+    "import torch\n\ndef scale(x: torch.Tensor):\n    return x.view(-1) * 2\n",
+)
+
+
+def check(file: File) -> Iterator[Finding]:
+    for read in file.functions:
+        if file.is_compiled(read.name):
+            continue
+        for run in sequences(read.items):
+            for whole in chains(run):
+                chain = [s for s in whole if file.is_own(read, s.place)]
+                if len(chain) < file.limits.chain:
+                    continue
+                first, last = span(chain)
+                names = ", ".join(dict.fromkeys(s.short.lstrip("_") for s in chain))
+                yield file.finding(
+                    __name__, first, f"{len(chain)} pointwise kernels on {lines(first.line, last)} "
+                    f"({names}) would be 1 compiled", function=read.name, before=len(chain),
+                    after=1, end_line=last,
+                )  # fmt: skip

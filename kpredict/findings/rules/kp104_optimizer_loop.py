@@ -1,0 +1,99 @@
+"""An optimizer that updates one parameter at a time.
+
+What it means
+-------------
+The optimizer was made with `foreach=False`, or the update is a Python loop over the parameters.
+
+Why it costs
+------------
+Each parameter takes several kernels of its own. PyTorch's default (`foreach`) packs many parameters
+in one launch, `fused=True` does the whole update in one: for Adam over 100 parameters, more than a
+thousand kernels against about ten.
+
+Example
+-------
+    opt = torch.optim.Adam(model.parameters(), foreach=False)
+
+Instead
+-------
+Leave `foreach` alone or pass `fused=True`; for updates of your own use `torch._foreach_add_` and
+its kin, or `torch.optim.swa_utils`.
+
+How it is counted
+-----------------
+The call that makes the optimizer, or a loop over `.parameters()` whose body changes the parameter
+in place by arithmetic. Initialisation and loops that only set `requires_grad` are left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from kpredict.findings.finding import Confidence, Finding
+from kpredict.findings.reading import File, dotted, root
+
+BAD = (
+    "import torch\n\ndef make(model):\n    return torch.optim.Adam(model.parameters(), foreach=False)\n",
+    "import torch\n\ndef step(model, lr):\n    with torch.no_grad():\n"
+    "        for p in model.parameters():\n            p -= lr * p.grad\n",
+)
+GOOD = (
+    "import torch\n\ndef make(model):\n    return torch.optim.Adam(model.parameters())\n",
+    "import torch\n\ndef freeze(model):\n    for p in model.parameters():\n        p.requires_grad_(False)\n",
+)
+_ARITHMETIC = frozenset("add_ sub_ mul_ div_ addcmul_ addcdiv_ lerp_ copy_".split())
+
+
+def check(file: File) -> Iterator[Finding]:
+    for node in ast.walk(file.reading.tree):
+        if isinstance(node, ast.Call) and _is_optimizer(node):
+            for k in node.keywords:
+                if k.arg == "foreach" and isinstance(k.value, ast.Constant) and k.value.value is False:
+                    if not any(o.arg == "fused" and isinstance(o.value, ast.Constant) and o.value.value
+                               for o in node.keywords):  # fmt: skip
+                        yield file.finding(
+                            __name__, node, f"{dotted(node.func)} with foreach=False launches its "
+                            "kernels once per parameter; the default packs them",
+                        )  # fmt: skip
+    for loop in file.loops:
+        variables = _parameters(loop.node)
+        if not variables:
+            continue
+        updates = [n for s in loop.node.body for n in ast.walk(s) if _updates(n, variables)]
+        if updates:
+            n = len(updates)
+            yield file.finding(
+                __name__, loop.node, f"this loop updates the parameters one by one ({n} in-place "
+                f"update{'s' if n > 1 else ''} each); torch._foreach_* takes them all at once",
+                confidence=Confidence.LIKELY,
+            )  # fmt: skip
+
+
+def _is_optimizer(node: ast.Call) -> bool:
+    name = dotted(node.func)
+    return ".optim." in f".{name}" or name.split(".")[-1] in ("Adam", "AdamW", "SGD", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adadelta", "Adamax")
+
+
+def _parameters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
+    """Names that stand for parameters in a loop over `m.parameters()`, zipped or not."""
+    if isinstance(node, ast.While):
+        return set()
+    calls = [n for n in ast.walk(node.iter) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+             and n.func.attr in ("parameters", "named_parameters")]  # fmt: skip
+    if not calls:
+        return set()
+    return {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+
+
+def _updates(node: ast.AST, names: set[str]) -> bool:
+    if isinstance(node, ast.AugAssign):
+        target = node.target
+        if isinstance(target, ast.Attribute) and target.attr != "data":
+            return False
+        return root(target) in names and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        plain = isinstance(owner, ast.Name) or (isinstance(owner, ast.Attribute) and owner.attr in ("data", "grad"))
+        return node.func.attr in _ARITHMETIC and plain and root(owner) in names and bool(node.args)
+    return False

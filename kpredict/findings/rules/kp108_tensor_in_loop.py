@@ -1,0 +1,77 @@
+"""A tensor made of Python data on the GPU in a loop.
+
+What it means
+-------------
+`torch.tensor(…, device="cuda")` runs again in every round.
+
+Why it costs
+------------
+The data is built on the CPU and copied to the GPU: one transfer per round, from memory that is not
+pinned, so the host waits for it.
+
+Example
+-------
+    def run(xs):
+        for x in xs:
+            w = torch.tensor([0.1, 0.9], device="cuda")
+
+Instead
+-------
+Make it once before the loop, or on the device (`torch.full`, `torch.arange`).
+
+How it is counted
+-----------------
+A call of `torch.tensor` or `torch.as_tensor` with a CUDA device and Python data, inside a loop. It
+is certain when nothing in it depends on the loop.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from kpredict.findings.finding import Confidence, Finding
+from kpredict.findings.reading import File, Loop, dotted
+
+BAD = (
+    'import torch\n\ndef run(xs):\n    for x in xs:\n        w = torch.tensor([0.1, 0.9], device="cuda")\n',
+    "import torch\n\ndef run(xs: torch.Tensor):\n    for i in range(10):\n        w = torch.tensor(i, device=xs.device)\n",
+)
+GOOD = (
+    'import torch\n\ndef run(xs):\n    w = torch.tensor([0.1, 0.9], device="cuda")\n    for x in xs:\n        y = x * w\n',
+    "import torch\n\ndef run(xs):\n    for x in xs:\n        w = torch.tensor([0.1, 0.9])\n",
+)
+
+
+def check(file: File) -> Iterator[Finding]:
+    for loop in file.loops:
+        for node in ast.walk(ast.Module(list(loop.node.body), [])):
+            if not isinstance(node, ast.Call) or dotted(node.func) not in ("torch.tensor", "torch.as_tensor"):
+                continue
+            if file.loop_at(node.lineno) is not loop or not node.args:
+                continue
+            device = next((k.value for k in node.keywords if k.arg == "device"), None)
+            if device is None or not _is_gpu(device) or not _is_data(node.args[0]):
+                continue
+            varies = _depends(loop, node.args[0])
+            yield file.finding(
+                __name__, node, "a tensor is built on the CPU and copied to the GPU in every round"
+                + ("" if varies else "; make it once before the loop"),
+                confidence=Confidence.LIKELY if varies else Confidence.CERTAIN,
+            )  # fmt: skip
+
+
+def _is_gpu(device: ast.expr) -> bool:
+    if isinstance(device, ast.Constant):
+        return isinstance(device.value, str) and device.value.startswith("cuda")
+    return dotted(device).endswith("device") and not (isinstance(device, ast.Constant) and device.value is None)
+
+
+def _is_data(node: ast.expr) -> bool:
+    """A display, number or name of Python data, not an array already."""
+    return isinstance(node, (ast.List, ast.Tuple, ast.Constant, ast.ListComp, ast.Name))
+
+
+def _depends(loop: Loop, data: ast.expr) -> bool:
+    stored = {n.id for n in ast.walk(loop.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return any(isinstance(n, ast.Name) and n.id in stored for n in ast.walk(data))

@@ -1,0 +1,67 @@
+"""A cast that is undone at once.
+
+What it means
+-------------
+An array is converted to another dtype and straight back, or to the dtype it has by way of another.
+
+Why it costs
+------------
+Two passes through memory that change nothing but, perhaps, the precision.
+
+Example
+-------
+    def f(x: torch.Tensor):
+        h = x.half()
+        return h.float().half()                  # two kernels for nothing
+
+Instead
+-------
+Use the array from before the first cast.
+
+How it is counted
+-----------------
+A cast whose input is itself the result of a cast from the dtype it goes to, with only views in
+between. Both dtypes must be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kpredict.findings.finding import Finding
+from kpredict.findings.reading import File, makers
+from kpredict.source.infer.trace import Step
+from kpredict.source.infer.values import Array
+
+BAD = ("import torch\n\ndef f(x: torch.Tensor):\n    h = x.half()\n    return h.float().half()\n",)
+GOOD = (
+    "import torch\n\ndef f(x: torch.Tensor):\n    h = x.half()\n    return torch.sin(h.float()).half()\n",
+    "import torch\n\ndef f(x: torch.Tensor):\n    return x.float().half()\n",
+)
+
+
+def check(file: File) -> Iterator[Finding]:
+    for read in file.functions:
+        own = file.own_steps(read)
+        by = makers(own)
+        for step in own:
+            first = _source(step)
+            if first is None:
+                continue
+            cast = by.get(first.storage)
+            before = _source(cast) if cast is not None and cast is not step else None
+            if before is None or not step.results or before.dtype is None:
+                continue
+            if before.dtype == step.results[0].dtype and first.dtype != before.dtype:
+                yield file.finding(
+                    __name__, step.place, f"cast from {before.dtype} to {first.dtype} and back: "
+                    "2 kernels", function=read.name, before=2, after=0,
+                )  # fmt: skip
+
+
+def _source(step: Step | None) -> Array | None:
+    """What a cast on the GPU reads."""
+    if step is None or step.short != "_to_copy" or step.args.get("device") is not None:
+        return None
+    x = step.args["self"]
+    return x if isinstance(x, Array) and x.dtype is not None else None

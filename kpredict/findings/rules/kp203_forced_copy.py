@@ -1,0 +1,79 @@
+"""A copy forced by `.contiguous()` or `.reshape()` of a transposed array.
+
+What it means
+-------------
+The array's memory is in another order than its shape, so making it contiguous writes a new one.
+
+Why it costs
+------------
+A kernel that only moves: it reads and writes the whole array, and mostly with strided accesses.
+
+Example
+-------
+    def merge(x: torch.Tensor):
+        return x.transpose(1, 2).contiguous()
+
+Instead
+-------
+Work on the transposed view where the next operation takes strides (matmul, pointwise and
+reductions do), choose the layout at the producer, or let `F.scaled_dot_product_attention` take
+heads as dim 1.
+
+How it is counted
+-----------------
+`.contiguous()` of an array that a transpose, permute or `.T` made, or a reshape that is known to
+merge such dims. With unknown shapes a transposed array is taken for one that really is out of order,
+and the confidence is "likely".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kpredict.findings.finding import Confidence, Finding
+from kpredict.findings.reading import File, megabytes, size_of
+from kpredict.source.infer.trace import Step
+from kpredict.source.infer.values import Array
+
+BAD = (
+    "import torch\n\ndef merge(x: torch.Tensor):\n    return x.transpose(1, 2).contiguous()\n",
+    "import torch\n\n# kpredict: x=f32[2,3,4]\ndef merge(x):\n    return x.permute(0, 2, 1).reshape(2, 12)\n",
+)
+GOOD = (
+    "import torch\n\ndef merge(x: torch.Tensor):\n    return (x + 1).contiguous()\n",
+    "import torch\n\n# kpredict: x=f32[2,3,4]\ndef merge(x):\n    return x.reshape(6, 4)\n",
+)
+_REORDER = frozenset("transpose permute t".split())
+
+
+def check(file: File) -> Iterator[Finding]:
+    for read in file.functions:
+        own = file.own_steps(read)
+        reordered: dict[int, Step] = {}
+        for step in own:
+            if step.short in _REORDER:
+                for a in step.results:
+                    reordered[a.storage] = step
+            elif step.short in ("clone", "_to_copy") and step.results:
+                reordered.pop(step.results[0].storage, None)
+            if step.short != "clone" or step.args.get("memory_format") != "contiguous_format":
+                continue
+            x = step.args["self"]
+            if not isinstance(x, Array) or x.device != "cuda" or "expand" in file.source(step.place.line):
+                continue
+            text = file.source(step.place.line)
+            call = "contiguous" if ".contiguous(" in text else "reshape"
+            known = x.known and x.is_contiguous is False
+            turned = x.storage in reordered
+            if not turned or not (known or (call == "contiguous" and not x.known)):
+                continue
+            if x.known and call not in text and "flatten" not in text:
+                continue  # a copy inside one of torch's own functions
+            size = size_of(x)
+            moved = f" ({megabytes(2 * size)})" if size is not None else ""
+            yield file.finding(
+                __name__, step.place, f"{call} of a {reordered[x.storage].short}d array copies it{moved}"
+                .replace("permuted", "permuted").replace("transposed", "transposed"),
+                function=read.name, before=1, after=0, bytes=2 * size if size else None,
+                confidence=Confidence.CERTAIN if known else Confidence.LIKELY,
+            )  # fmt: skip

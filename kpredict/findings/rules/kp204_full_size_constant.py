@@ -1,0 +1,94 @@
+"""A constant written out at full size where a number would do.
+
+What it means
+-------------
+`torch.where` or an arithmetic op is given a whole array of zeros, ones or one value.
+
+Why it costs
+------------
+A fill kernel writes the array and the next kernel reads it: two passes for one number.
+
+Example
+-------
+    def clean(x: torch.Tensor):
+        return torch.where(x > 0, x, torch.zeros_like(x))
+
+Instead
+-------
+Pass the number: `torch.where(x > 0, x, 0.0)`, `x.masked_fill(mask, 0.0)`, `x + 1`.
+
+How it is counted
+-----------------
+`zeros_like`, `ones_like`, `full_like`, `zeros`, `ones` or `full` of an array on the GPU with more
+than one element, whose only use is as an operand of `where`, an arithmetic or a comparison op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kpredict.findings.finding import Finding
+from kpredict.findings.reading import File, users
+from kpredict.source.infer.trace import Step
+from kpredict.source.infer.values import Array
+
+BAD = (
+    "import torch\n\ndef clean(x: torch.Tensor):\n    return torch.where(x > 0, x, torch.zeros_like(x))\n",
+    "import torch\n\ndef f(x: torch.Tensor):\n    one = torch.ones_like(x)\n    return one - x\n",
+)
+GOOD = (
+    "import torch\n\ndef clean(x: torch.Tensor):\n    return torch.where(x > 0, x, 0.0)\n",
+    "import torch\n\ndef f(x: torch.Tensor):\n    out = torch.zeros_like(x)\n    out[0] = x[0]\n    return out + x\n",
+)
+_FULL = frozenset("zeros_like ones_like full_like zeros ones full new_zeros new_ones new_full".split())
+_OPERATORS = frozenset("where add sub mul div maximum minimum eq ne lt le gt ge rsub".split())
+
+
+def check(file: File) -> Iterator[Finding]:
+    for read in file.functions:
+        if file.is_compiled(read.name):
+            continue
+        own = file.own_steps(read)
+        readers = users(own)
+        everywhere = users([i for i in _all(read.items) if isinstance(i, Step)])
+        kept = {a.storage for a in read.returned}
+        for step in own:
+            if step.short not in _FULL or not step.results:
+                continue
+            out = step.results[0]
+            if out.device != "cuda" or out.numel == 1 or out.shape == () or out.storage in kept:
+                continue
+            using = readers.get(out.storage, [])
+            if len(using) != 1 or len(everywhere.get(out.storage, [])) != 1:
+                continue
+            user = using[0]
+            if user.short not in _OPERATORS or user.packet.endswith("_") or not _spares(user, out):
+                continue
+            yield file.finding(
+                __name__, step.place, f"{step.short} fills a whole array that {user.short} only reads "
+                "as one number: 2 kernels, 1 with the number itself", function=read.name,
+                before=2, after=1,
+            )  # fmt: skip
+
+
+def _all(items: object) -> Iterator[object]:
+    from kpredict.source.infer.trace import walk
+
+    yield from walk(items)  # type: ignore[arg-type]
+
+
+def _spares(user: Step, constant: Array) -> bool:
+    """Whether the result has its shape without the constant: another operand is as large, or
+    nothing is known to be smaller."""
+    others = [a for a in user.arrays if a.storage != constant.storage]
+    if user.short == "where":
+        others = [a for k, a in user.args.items() if k in ("self", "other", "condition")
+                  and isinstance(a, Array) and a.storage != constant.storage]  # fmt: skip
+        branches = [user.args.get("self"), user.args.get("other")]
+        if not all(isinstance(b, Array) for b in branches):
+            return False
+    if not others:
+        return False
+    if constant.shape is None:
+        return "like" in str(user.args) or True
+    return any(a.shape is not None and (a.shape == constant.shape) for a in others)

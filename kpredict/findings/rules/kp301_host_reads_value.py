@@ -1,0 +1,78 @@
+"""The host reads a value from the GPU on a hot path.
+
+What it means
+-------------
+`.item()`, `float(t)`, `bool(t)`, `if t:`, `print(t)` or `.tolist()` of an array on the GPU.
+
+Why it costs
+------------
+The host waits until the GPU has done everything before it; while it waits it cannot launch more,
+so the GPU then waits for the host. In a training loop this takes away the overlap of the two.
+
+Example
+-------
+    def forward(self, x: torch.Tensor):
+        if x.isnan().any():
+            raise ValueError("nan")
+        return x
+
+Instead
+-------
+Keep the number on the GPU (`torch.where`, `masked_fill`), read it every hundredth step, or check
+with `torch._assert_async`.
+
+How it is counted
+-----------------
+Only arrays that are on the GPU as far as the source tells, in a module's `forward`, a function
+named as a step, or inside a loop. A read under `if …:` is counted as well, as "likely".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kpredict.findings.finding import Confidence, Finding
+from kpredict.findings.reading import File
+from kpredict.source.infer.trace import Fork, Item, Repeat, Sync
+
+BAD = (
+    "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+    "        if x.isnan().any():\n            raise ValueError\n        return x\n",
+    "import torch\n\ndef total(xs: list[torch.Tensor]):\n    s = 0.0\n    for x in xs:\n"
+    "        s += x.sum().item()\n    return s\n",
+)
+GOOD = (
+    "import torch\n\ndef value(x: torch.Tensor):\n    return x.sum().item()\n",
+    "import torch\n\ndef f(x: torch.Tensor):\n    for i in range(3):\n        n = torch.tensor(i).item()\n        x = x + n\n    return x\n",
+)
+_READS = {
+    "item": ".item()", "__float__": "float()", "__int__": "int()", "bool": "the truth value",
+    "tolist": ".tolist()", "print": "print()", "format": "formatting",
+}  # fmt: skip
+
+
+def check(file: File) -> Iterator[Finding]:
+    for read in file.functions:
+        for item, sure in _items(read.items, True):
+            if item.what not in _READS or not file.is_own(read, item.place):
+                continue
+            if not file.is_hot(read.name, item.place.line) or file.is_compiled(read.name):
+                continue
+            looped = file.loop_at(item.place.line) is not None
+            where = "in every round of a loop" if looped else "on a hot path"
+            yield file.finding(
+                __name__, item.place, f"{_READS[item.what]} of an array on the GPU makes the host "
+                f"wait, {where}", function=read.name,
+                confidence=Confidence.CERTAIN if sure else Confidence.LIKELY,
+            )  # fmt: skip
+
+
+def _items(items: tuple[Item, ...], sure: bool) -> Iterator[tuple[Sync, bool]]:
+    for item in items:
+        if isinstance(item, Sync):
+            yield item, sure
+        elif isinstance(item, Fork):
+            for branch in item.branches:
+                yield from _items(branch, False)
+        elif isinstance(item, Repeat):
+            yield from _items(item.body, sure)

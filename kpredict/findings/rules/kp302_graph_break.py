@@ -1,0 +1,78 @@
+"""Something inside a compiled function that torch.compile cannot take into its graph.
+
+What it means
+-------------
+The function is given to `torch.compile`, and a `print`, an `.item()`, an `if` on an array or a
+data-dependent shape stands in it: the graph ends there and a new one starts after it.
+
+Why it costs
+------------
+What is before and after is not fused, values that cross go through memory, and each part is called
+from Python.
+
+Example
+-------
+    @torch.compile
+    def f(x: torch.Tensor):
+        y = torch.sin(x)
+        print(y.shape)
+        return torch.cos(y)
+
+Instead
+-------
+Take it out of the compiled function, use `torch.where` or `torch.cond` for the branch, or set
+`torch._dynamo.config.capture_scalar_outputs` for `.item()`.
+
+How it is counted
+-----------------
+In functions with `@torch.compile`, or wrapped by `torch.compile(f)` in the same file, without
+`fullgraph=True` (which would be an error, not a break). Constructs: print, breakpoint and input;
+`.item()`, `.tolist()`, `float(t)`, `int(t)`; the truth value of an array; nonzero, unique,
+masked_select and boolean indexing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from kpredict.findings.finding import Finding
+from kpredict.findings.reading import File
+from kpredict.source.infer.trace import Sync
+
+BAD = (
+    "import torch\n\n@torch.compile\ndef f(x: torch.Tensor):\n    y = torch.sin(x)\n    print(y.shape)\n"
+    "    return torch.cos(y)\n",
+    "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        return x\n    return -x\n\ng = torch.compile(f)\n",
+)
+GOOD = (
+    "import torch\n\ndef f(x: torch.Tensor):\n    print(x.shape)\n    return x\n",
+    "import torch\n\n@torch.compile\ndef f(x: torch.Tensor):\n    return torch.where(x > 0, x, -x)\n",
+)
+_BREAKS = {
+    "item": ".item()", "tolist": ".tolist()", "__float__": "float() of an array",
+    "__int__": "int() of an array", "bool": "a branch on an array's value",
+    "nonzero": "nonzero", "unique": "unique", "masked_select": "masked_select",
+    "unique_consecutive": "unique_consecutive", "boolean index": "a boolean index",
+}  # fmt: skip
+_CALLS = frozenset("print breakpoint input".split())
+
+
+def check(file: File) -> Iterator[Finding]:
+    for name, node in file.compiled.items():
+        seen: set[int] = set()
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id in _CALLS:
+                seen.add(inner.lineno)
+                yield file.finding(__name__, inner, _message(f"{inner.func.id}()"), function=name)
+        for read in file.functions:
+            if read.name != name:
+                continue
+            for item in file.own(read):
+                if isinstance(item, Sync) and item.what in _BREAKS and item.place.line not in seen:
+                    seen.add(item.place.line)
+                    yield file.finding(__name__, item.place, _message(_BREAKS[item.what]), function=name)
+
+
+def _message(what: str) -> str:
+    return f"{what} breaks the graph of this compiled function: what is before and after is not fused"

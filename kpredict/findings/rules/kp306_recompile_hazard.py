@@ -1,0 +1,96 @@
+"""A compiled function that is called with a Python number that changes.
+
+What it means
+-------------
+torch.compile specialises on Python numbers: a call with another one compiles again.
+
+Why it costs
+------------
+A compilation takes seconds. An int is compiled twice (the second time as a symbol), a float or a
+value read from an array each time it changes, until the limit of recompilations is reached and the
+function runs uncompiled.
+
+Example
+-------
+    @torch.compile
+    def scale(x, factor):
+        return x * factor
+
+    def run(x):
+        for i in range(100):
+            x = scale(x, i * 0.1)
+
+Instead
+-------
+Pass it as a tensor (`torch.tensor(factor)`), or mark it with `torch._dynamo.mark_dynamic` or
+`dynamic=True`.
+
+How it is counted
+-----------------
+A call of a function that this file compiles, inside a loop, with the loop's counter (or arithmetic
+on it) or an `.item()` as an argument. Loops over arrays and strings do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from kpredict.findings.finding import Confidence, Finding
+from kpredict.findings.reading import File, dotted
+
+BAD = (
+    "import torch\n\n@torch.compile\ndef scale(x, factor):\n    return x * factor\n\ndef run(x):\n"
+    "    for i in range(100):\n        x = scale(x, i * 0.1)\n    return x\n",
+)
+GOOD = (
+    "import torch\n\n@torch.compile\ndef scale(x, y):\n    return x * y\n\ndef run(x, ys):\n"
+    "    for y in ys:\n        x = scale(x, y)\n    return x\n",
+)
+
+
+def check(file: File) -> Iterator[Finding]:
+    names = {n for n in file.compiled if "." not in n} | _assigned(file.reading.tree)
+    for loop in file.loops:
+        counters = _counters(loop.node)
+        for node in ast.walk(ast.Module(list(loop.node.body), [])):
+            if not isinstance(node, ast.Call) or dotted(node.func) not in names:
+                continue
+            if file.loop_at(node.lineno) is not loop:
+                continue
+            for a in (*node.args, *(k.value for k in node.keywords)):
+                if _is_number(a, counters):
+                    yield file.finding(
+                        __name__, node, f"{dotted(node.func)} is compiled and called with "
+                        f"{ast.unparse(a)[:40]}, a Python number that changes: it compiles again",
+                        confidence=Confidence.LIKELY,
+                    )  # fmt: skip
+                    break
+
+
+def _assigned(tree: ast.Module) -> set[str]:
+    """Names bound to `torch.compile(…)`."""
+    return {t.id for n in ast.walk(tree) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+            and dotted(n.value.func) == "torch.compile" for t in n.targets if isinstance(t, ast.Name)}  # fmt: skip
+
+
+def _counters(node: ast.AST) -> set[str]:
+    """The variable of `for i in range(…)`, the first of `enumerate(…)`."""
+    if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
+        return set()
+    called = dotted(node.iter.func)
+    target = node.target
+    if called == "range" and isinstance(target, ast.Name):
+        return {target.id}
+    if called == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
+        return {target.elts[0].id}
+    return set()
+
+
+def _is_number(a: ast.expr, counters: set[str]) -> bool:
+    if isinstance(a, ast.Name):
+        return a.id in counters
+    if isinstance(a, ast.BinOp):
+        return (_is_number(a.left, counters) or _is_number(a.right, counters)) and not any(
+            isinstance(n, (ast.Call, ast.Subscript)) for n in ast.walk(a))  # fmt: skip
+    return isinstance(a, ast.Call) and isinstance(a.func, ast.Attribute) and a.func.attr == "item" and not a.args
