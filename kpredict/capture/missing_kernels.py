@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
+from torch._subclasses import DynamicOutputShapeException, FakeTensorMode
 
 Tensor = torch.Tensor
 
@@ -112,6 +114,31 @@ def ctc_loss_backward(grad: Tensor, log_probs: Tensor, *rest: Any) -> Tensor:
     """cuda/LossCTC.cu: a gradient for every log-probability."""
     return _row_major(log_probs)
 
+
+def lstsq(
+    mode: FakeTensorMode, func: OpOverload, self: Tensor, b: Tensor, rcond: float | None = None,
+    *, driver: str | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """BatchLinearAlgebra.cpp: fake tensors take lstsq for data-dependent, since the CPU's rank is;
+    of CUDA's only driver, gels, the sizes are known. The solution is stored by columns."""
+    if self.device.type != "cuda":
+        raise DynamicOutputShapeException(func)
+    rows, columns = self.shape[-2:]
+    right = b.unsqueeze(-1) if b.dim() < self.dim() else b
+    batch = right.shape[:-2]
+    solved = right.new_empty(*batch, right.shape[-1], max(rows, columns)).mT[..., :columns, :]
+    real = self.dtype.to_real()
+    rest = (*batch, right.shape[-1]) if rows > columns else (0,)
+    return (
+        solved.squeeze(-1) if b.dim() < self.dim() else solved,
+        self.new_empty(rest, dtype=real),
+        self.new_empty(0, dtype=torch.int64),
+        self.new_empty(0, dtype=real),
+    )
+
+
+FAKE: dict[OpOverload, Callable[..., Any]] = {torch.ops.aten.linalg_lstsq.default: lstsq}
+"""Ops that fake tensors refuse although their sizes are known on CUDA."""
 
 META: dict[str, Callable[..., Any]] = {
     "_ctc_loss_backward": ctc_loss_backward,
