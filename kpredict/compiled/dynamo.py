@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -21,6 +24,7 @@ from kpredict.model import GraphBreak, Span
 
 _SKIPPED = "Skipping the function and falling back to eager"
 _EXPLANATION = re.compile(r"Explanation: (.+?)(?=\n\s*\n|\n\s*Hint:|\Z)", re.DOTALL)
+_STDLIB = sysconfig.get_path("stdlib") + "/"
 _HINT = re.compile(r"Hint: (.+)")
 _LEAD_IN = re.compile(r"^(Encountered graph break when|Failed to handle graph break)[^\n]*\n+")
 
@@ -119,11 +123,21 @@ def _recompiles(original: Callable[..., Any], heard: Heard) -> Callable[..., Any
 
 
 def _line_of(error: Any) -> Span | None:
+    """The user's line that dynamo was tracing, else the one that called into torch."""
     stack = getattr(error, "real_stack", None) or torch._guards.TracingContext.extract_stack()
-    for frame in reversed(list(stack or ())):
-        if not frame.filename.startswith((torch.__path__[0], "<")):
-            return Span(frame.filename, frame.lineno or 0, frame.name)
+    for traced in reversed(list(stack or ())):
+        if _is_users(traced.filename):
+            return Span(traced.filename, traced.lineno or 0, traced.name)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if _is_users(frame.f_code.co_filename):
+            return Span(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back
     return None
+
+
+def _is_users(file: str) -> bool:
+    return not file.startswith((torch.__path__[0], kpredict.__path__[0], "<", _STDLIB))
 
 
 def plain_words(reason: str) -> str:
