@@ -6,21 +6,18 @@ pickled messages to a file, so what it had found before a crash or the timeout i
 
 from __future__ import annotations
 
-import contextlib
-import os
 import pickle
 import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kpredict.model import Entry, Failure, Report, Target
 from kpredict.request import Request
+from kpredict.session.processes import Start, fresh, starting
 from kpredict.targets import target as find_target
 
 LOG_TAIL = 4096
@@ -61,19 +58,20 @@ class Answer:
     others: tuple[Any, ...] = ()
 
 
-def analyse(requests: Iterable[Request], heard: Callable[[Answer], None] | None = None) -> Report:
+def analyse(requests: Sequence[Request], heard: Callable[[Answer], None] | None = None) -> Report:
     """Every file in turn; a file that fails is an error in the report and the others go on.
 
     `heard` is told each answer as it comes, e.g. to show what the user's code printed.
     """
     answers: list[Answer] = []
     fallback: Target | None = None
-    for request in requests:
-        fallback = find_target(request.target, cuda=request.cuda)
-        answer = ask(request)
-        answers.append(answer)
-        if heard is not None:
-            heard(answer)
+    with starting(len(requests), ANALYSER) as start:
+        for request in requests:
+            fallback = find_target(request.target, cuda=request.cuda)
+            answer = ask(request, start=start)
+            answers.append(answer)
+            if heard is not None:
+                heard(answer)
     target = next((a.target for a in answers if a.target is not None), fallback or find_target())
     return Report(
         target,
@@ -85,51 +83,18 @@ def analyse(requests: Iterable[Request], heard: Callable[[Answer], None] | None 
     )
 
 
-def ask(request: Request, child: str = ANALYSER) -> Answer:
+def ask(request: Request, child: str = ANALYSER, start: Start = fresh) -> Answer:
     """Analyse one file in a child process of its own: the module `child`, given the request."""
-    start = time.perf_counter()
+    began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="kpredict-", ignore_cleanup_errors=True) as folder:
         where = Path(folder)
         (where / "request").write_bytes(pickle.dumps(request))
-        code = _run(request, child, where)
+        (where / "scratch").mkdir()
+        code = start(child, where, request.timeout)
         messages = _read_messages(where / "answer")
         output = (where / "output").read_text(errors="replace")
     answer = _gather(request, messages, code, output)
-    return replace(answer, seconds=time.perf_counter() - start, output=output)
-
-
-def _run(request: Request, module: str, where: Path) -> int | None:
-    """The child's exit code; None when it ran out of time."""
-    scratch = where / "scratch"
-    scratch.mkdir()
-    env = os.environ | {
-        "KPREDICT_SCRATCH": str(scratch), "PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg",
-        "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "WANDB_MODE": "disabled",
-        "TRITON_CACHE_DIR": str(scratch / "triton"), "HF_HUB_OFFLINE": "1",
-        "TQDM_DISABLE": "1",
-    }  # fmt: skip
-    with open(where / "output", "wb") as output:
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-m", module, str(where)],
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            return child.wait(request.timeout)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            _end(child)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the child and of the processes its user code started."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
-    else:
-        child.kill()
-    child.wait()
+    return replace(answer, seconds=time.perf_counter() - began, output=output)
 
 
 def _read_messages(path: Path) -> list[Message]:

@@ -68,8 +68,11 @@ def test_what_is_skipped_names_parameters_and_a_line_to_paste(report: Report) ->
 def test_a_hang_ends_at_the_timeout_and_keeps_what_was_found(tmp_path: Path) -> None:
     file = tmp_path / "slow.py"
     file.write_text(f"import time\n{GOOD}# kpredict: x=f32[8]\ndef g(x):\n    time.sleep(600)\n")
-    report = analyse([Request(str(file), modes=(Mode.EAGER,), timeout=40)])
-    assert [e.name for e in report.entries] == ["f"]
+    first = tmp_path / "first.py"
+    first.write_text(GOOD)
+    eager = (Mode.EAGER,)
+    report = analyse([Request(str(first), modes=eager), Request(str(file), modes=eager, timeout=9)])
+    assert [e.name for e in report.entries] == ["f", "f"]
     (error,) = report.errors
-    assert error.message == "Not done after 40 s, while analysing g."
+    assert error.message == "Not done after 9 s, while analysing g."
     assert "--timeout" in error.hint
