@@ -32,8 +32,8 @@ from kpredict.model import Kind, KpredictError, Op, Phase
 from kpredict.verify.bundle import Machine
 from kpredict.verify.machines import target_of
 from kpredict.verify.names import family, is_library
-from kpredict.verify.recorded import dtype_of
-from kpredict.verify.trace import OP, Activity, Inputs, Trace, read_trace
+from kpredict.verify.recorded import Inputs, dtype_of
+from kpredict.verify.trace import OP, Activity, Trace, read_trace
 
 
 @dataclass(slots=True)

@@ -165,7 +165,11 @@ def _phase_out(found: MeasuredPhase) -> dict[str, Any]:
         "time_us": found.time, "calls": found.calls, "unsteady": list(found.unsteady),
         "notes": list(plan.notes),
         "launches": [
-            _launch_out(launch) | {"timing": [t.launched, t.start, t.duration, t.device, t.stream]}
+            _launch_out(launch)
+            | {
+                "timing": [t.launched, t.start, t.duration, t.device, t.stream],
+                "arrays": list(t.arrays),
+            }
             for launch, t in zip(plan.launches, timings, strict=True)
         ],
     }  # fmt: skip
@@ -174,10 +178,15 @@ def _phase_out(found: MeasuredPhase) -> dict[str, Any]:
 def _phase_in(raw: dict[str, Any]) -> MeasuredPhase:
     rows = raw["launches"]
     plan = Plan(tuple(_launch_in(r) for r in rows), notes=tuple(raw["notes"]))
-    timings = tuple(Timing(*r["timing"]) for r in rows)
+    timings = tuple(_timing_in(r) for r in rows)
     return MeasuredPhase(
         Measured(plan, timings), tuple(raw["unsteady"]), raw["time_us"], raw["calls"]
     )
+
+
+def _timing_in(raw: dict[str, Any]) -> Timing:
+    launched, start, duration, device, stream = raw["timing"]
+    return Timing(launched, start, duration, device, stream, tuple(raw["arrays"]))
 
 
 def _launch_out(launch: Launch) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from kpredict.model import ITEMSIZE, Kind
 from kpredict.verify.names import family, is_elementwise
-from kpredict.verify.recorded import dtype_of
-from kpredict.verify.trace import Activity, Inputs, Trace
+from kpredict.verify.recorded import Inputs, dtype_of
+from kpredict.verify.trace import Activity, Trace
 
 
 @dataclass(frozen=True, slots=True)

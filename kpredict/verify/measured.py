@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from kpredict.model import Access, Basis, Kind, Launch, Phase, Plan, Span, Tensor
 from kpredict.verify.names import aten, family, is_library
+from kpredict.verify.recorded import tensor_arguments
 from kpredict.verify.trace import FRAME, OP, SYNCS, Activity, Trace
 
 INSIDE_LIBRARY = "inside a library call"
@@ -28,13 +29,17 @@ _NO_OPS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When one launch of a plan ran, in µs: asked for, begun, how long, and on which stream."""
+    """When one launch of a plan ran, in µs: asked for, begun, how long, and on which stream.
+
+    `arrays` are the tensor arguments of the op that launched it, where they were recorded.
+    """
 
     launched: float
     start: float
     duration: float
     device: int
     stream: int
+    arrays: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,11 @@ class Places:
             self._known[span] = place_of(self._trace, span)
         return self._known[span]
 
+    def arrays(self, span: int) -> tuple[str, ...]:
+        """The tensor arguments of the op that `span` is, as far as they were recorded."""
+        inputs = self._trace.inputs(span) if span >= 0 else None
+        return tensor_arguments(inputs) if inputs is not None else ()
+
 
 def measured(
     trace: Trace, windows: Iterable[Window] | None = None, phase: Phase | None = None
@@ -153,8 +163,9 @@ def _work(trace: Trace) -> Iterator[_Row]:
             region=place.region, because="launched by a CUDA graph" if activity.in_graph else "",
         )  # fmt: skip
         timing = Timing(
-            activity.launched, activity.start, activity.duration, activity.device, activity.stream
-        )
+            activity.launched, activity.start, activity.duration, activity.device,
+            activity.stream, places.arrays(activity.span),
+        )  # fmt: skip
         yield _Row(launch, timing, activity.span)
 
 

@@ -116,11 +116,12 @@ def paste(found: Verification) -> str:
             continue
         lines += ["", f"{checked.mode} {checked.phase}:"]
         for row in mismatches[:20]:
-            lines += _pasted(row)
+            at = row.at[1]
+            lines += _pasted(row, () if at is None else checked.found.measured.timings[at].arrays)
     return "\n".join([*lines, "```"])
 
 
-def _pasted(row: Row) -> Iterator[str]:
+def _pasted(row: Row, arguments: Sequence[str]) -> Iterator[str]:
     yield f"  {row.op or 'no op'}: {row.verdict.value}"
     for label, launch in (("predicted", row.left), ("measured", row.right)):
         if launch is None:
@@ -128,6 +129,8 @@ def _pasted(row: Row) -> Iterator[str]:
             continue
         where = f", grid {launch.grid}, block {launch.block}" if launch.grid else ""
         yield f"    {label}: {launch.kind} {launch.name}, count {launch.count}{where}"
+    if arguments:
+        yield f"    measured with {', '.join(arguments)}"
     arrays = (
         [("reads", a) for a in row.left.reads] + [("writes", a) for a in row.left.writes]
         if row.left

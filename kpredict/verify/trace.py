@@ -20,6 +20,7 @@ from typing import Any
 from kpredict.model import Dim3, Kind, KpredictError
 from kpredict.verify.columns import FRAME, KINDS, NOTE, OP, Recording
 from kpredict.verify.events import EventFile
+from kpredict.verify.recorded import Inputs
 
 __all__ = [
     "FRAME", "NOTE", "OP", "SYNCS", "Activity", "Device", "HostCall", "Inputs", "Trace",
@@ -64,20 +65,6 @@ class HostCall:
     @property
     def end(self) -> float:
         return self.start + self.duration
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What the profiler recorded of one op call's arguments, in schema order.
-
-    `dims` and `strides` hold the sizes of a tensor, or a list of them for a list of tensors;
-    `concrete` holds scalars and lists as text. A column that was not recorded is empty.
-    """
-
-    dims: tuple[Any, ...] = ()
-    types: tuple[Any, ...] = ()
-    strides: tuple[Any, ...] = ()
-    concrete: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,9 @@ def predicted(name: str, op: str, **more: object) -> Launch:
 
 
 def found(*launches: Launch, time: float | None = 10.0) -> MeasuredPhase:
-    timings = tuple(Timing(5.0 * i, 5.0 * i, 4.0, 0, 7) for i in range(len(launches)))
+    timings = tuple(
+        Timing(5.0 * i, 5.0 * i, 4.0, 0, 7, ("float32[8](1)",)) for i in range(len(launches))
+    )
     return MeasuredPhase(Measured(Plan(launches), timings), (), time, 50)
 
 
@@ -95,6 +97,8 @@ def test_disagreement_is_pasted_with_its_arrays() -> None:
     assert "aten.relu.default: missing" in text
     assert "reads float32 [1000, 1000] strides [1000, 1]" in text
     assert "triton 3.4" in text
+    extra = verified(Plan((ADD,)), SEEN_ADD, seen("reduce_kernel", "aten.sum"))
+    assert "measured with float32[8](1)" in render_text.paste(extra)
 
 
 def test_what_only_one_side_has_is_a_note() -> None:

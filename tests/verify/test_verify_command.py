@@ -1,6 +1,7 @@
 """`kpredict verify` by real processes, on a machine that may have no GPU."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +19,23 @@ FILE = str(ROOT / "fixtures" / "add_relu.py")
 TRACES = ROOT / "fixtures" / "traces"
 
 
-def kpredict(*args: str, module: str = "kpredict") -> subprocess.CompletedProcess[str]:
+def kpredict(
+    *args: str, module: str = "kpredict", without: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command; `without` is a folder of packages that shall not be there."""
+    env = os.environ | ({"PYTHONPATH": f"{without}{os.pathsep}{ROOT}"} if without else {})
     command = [sys.executable, "-m", module, *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=env)
+
+
+@pytest.fixture
+def only_torch(tmp_path: Path) -> Path:
+    """A folder that hides what a machine with a GPU may lack."""
+    folder = tmp_path / "hidden"
+    folder.mkdir()
+    for name in ("click", "libcst"):
+        (folder / f"{name}.py").write_text(f"raise ImportError('no module named {name}')")
+    return folder
 
 
 def bundle(*eager: str) -> Bundle:
@@ -53,10 +68,11 @@ def test_a_bundle_from_elsewhere_agrees(tmp_path: Path) -> None:
     assert found["comparisons"][1]["bandwidth_gb_s"] == pytest.approx(12e6 / 9 / 1e3)
 
 
-def test_a_launch_too_few_is_exit_code_1_without_click_too(tmp_path: Path) -> None:
+def test_a_launch_too_few_is_exit_code_1_with_torch_alone(tmp_path: Path, only_torch: Path) -> None:
     kept = tmp_path / "bundle.json"
     kept.write_text(bundle(*BOTH[:1]).to_json())
-    done = kpredict(FILE, "--from", str(kept), "--mode", "eager", module="kpredict.verify")
+    arguments = (FILE, "--from", str(kept), "--mode", "eager")
+    done = kpredict(*arguments, module="kpredict.verify", without=only_torch)
     assert done.returncode == 1, done.stderr
     assert "2, not 1" in done.stdout
     assert "aten.relu.default: missing" in done.stdout
