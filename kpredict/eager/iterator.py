@@ -119,6 +119,8 @@ def iterate(
     """
     tensors = [*outputs, *inputs]
     full = broadcast_shape(tensors) if shape is None else shape
+    if not reduction and all(t.shape == full and t.is_contiguous for t in tensors):
+        return _in_one_dim(tensors, len(outputs))  # as fast_set_up does
     ndim = len(full)
     strides = [_byte_strides(t, full) for t in tensors]
     perm = _order(full, strides, len(outputs) * reduction) if ndim > 1 else tuple(range(ndim))
@@ -130,6 +132,14 @@ def iterate(
         for i, (t, s) in enumerate(zip(tensors, ordered, strict=True))
     )
     return Iterator(tuple(sizes), operands, reduction)
+
+
+def _in_one_dim(tensors: Sequence[Tensor], n_out: int) -> Iterator:
+    operands = tuple(
+        Operand((t.itemsize,), t.dtype, t.itemsize, t.offset * t.itemsize, i < n_out)
+        for i, t in enumerate(tensors)
+    )
+    return Iterator((tensors[0].numel,), operands)
 
 
 def _byte_strides(t: Tensor, full: tuple[int, ...]) -> list[int]:

@@ -78,15 +78,18 @@ def result_type(operands: Iterable[object]) -> str:
         elif isinstance(x, (bool, int, float, complex)):
             found = _of_number(x)
             numbers = found if numbers is None else promote(numbers, found)
-    best = dims
-    for other in (zeros, numbers):
-        if other is None:
-            continue
-        if best is None:
-            best = other
-        elif category(other) > category(best):
-            best = promote(best, other) if other is not numbers else _lift(best, other)
-    return best or DEFAULT_FLOAT
+    return _combined(dims, _combined(zeros, numbers)) or DEFAULT_FLOAT
+
+
+def _combined(higher: str | None, lower: str | None) -> str | None:
+    """What two groups of operands give: the lower one matters only in a higher category."""
+    if higher is None or lower is None:
+        return higher or lower
+    if category(higher) == 3 or (category(lower) < 2 and higher != "bool"):
+        return higher
+    if category(higher) == 2:
+        return _COMPLEX_OF.get(higher, lower) if category(lower) == 3 else higher
+    return promote(higher, lower)
 
 
 def _of_number(x: complex) -> str:
@@ -95,11 +98,6 @@ def _of_number(x: complex) -> str:
     if isinstance(x, int):
         return "int64"
     return DEFAULT_FLOAT if isinstance(x, float) else _COMPLEX_OF[DEFAULT_FLOAT]
-
-
-def _lift(dtype: str, number: str) -> str:
-    """A number of a higher category: a float makes the default float, a complex keeps precision."""
-    return _COMPLEX_OF.get(dtype, number) if category(number) == 3 else number
 
 
 def to_float(dtype: str) -> str:

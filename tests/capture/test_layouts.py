@@ -1,0 +1,57 @@
+"""Results of routed ops have the strides of the real ones."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+SHAPE = (4, 3, 6, 5)
+OPS = {
+    "copysign": torch.copysign,
+    "xlogy": torch.xlogy,
+    "logical_xor": torch.logical_xor,
+    "heaviside": torch.heaviside,
+    "pow": lambda a, b: torch.pow(2.0, a),
+}
+
+
+def array(layout: str, device: str) -> torch.Tensor:
+    if layout == "row-major":
+        return torch.ones(SHAPE, device=device)
+    if layout == "transposed":
+        return torch.ones(4, 3, 5, 6, device=device).transpose(-1, -2)
+    if layout == "reversed":
+        return torch.ones(5, 6, 3, 4, device=device).permute(3, 2, 1, 0)
+    return torch.ones(1, 3, 6, 5, device=device).expand(SHAPE)
+
+
+LAYOUTS = ("row-major", "transposed", "reversed", "expanded")
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_strides_are_those_of_real_arrays(name: str) -> None:
+    import kpredict
+
+    for pair in itertools.product(LAYOUTS, repeat=2):
+        real = OPS[name](*(array(layout, "cpu") for layout in pair))
+        with kpredict.pretend_cuda():
+            pretended = OPS[name](*(array(layout, "cuda") for layout in pair))
+        assert pretended.stride() == real.stride(), pair
+
+
+def test_a_fused_backward_stays_one_op() -> None:
+    import kpredict
+
+    with kpredict.pretend_cuda():
+        x = torch.ones(8, device="cuda", requires_grad=True)
+        y = torch.nn.functional.silu(x)
+        report = kpredict.predict(
+            lambda: torch.autograd.grad(y, x, torch.ones_like(y), retain_graph=True),
+            modes=("eager",),
+        )
+    (plans,) = report.entries[0].plans.values()
+    ops = [op for _, plan in plans for launch in plan.launches for op in launch.ops]
+    assert ops == ["aten.fill_.Scalar", "aten.silu_backward.default"]
