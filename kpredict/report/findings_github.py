@@ -1,0 +1,37 @@
+"""Findings as workflow commands of GitHub Actions: worst first, at most ten of them.
+
+GitHub shows ten annotations of a kind for a step and drops the rest, so the last one says how many
+more there are.
+"""
+
+from __future__ import annotations
+
+from kpredict.findings.results import Results
+
+MOST = 10
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def render(results: Results) -> str:
+    lines: list[str] = []
+    for c in results.errors[:MOST]:
+        where = f"file={_property(c.path)}" + (f",line={c.line}" if c.line else "")
+        lines.append(f"::error title=kpredict,{where}::{_data(c.error)}")
+    ranked = results.worst_first
+    shown = ranked if len(ranked) <= MOST else ranked[: MOST - 1]
+    for f in shown:
+        lines.append(
+            f"::warning title={_property(f'kpredict ({f.code})')},file={_property(f.path)},"
+            f"line={f.line},col={f.column}::{_data(f'{f.code} {f.name}: {f.message}')}"
+        )
+    if len(ranked) > len(shown):
+        lines.append(f"::warning title=kpredict::+{len(ranked) - len(shown)} more findings")
+    lines.append(results.sentence)
+    return "\n".join(lines) + "\n"
