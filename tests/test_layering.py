@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "report",
         "capture",
     },
-    "findings": {"model", "config", "source", "eager", "targets", "report", "graph"},
+    "findings": {"model", "config", "source", "eager", "targets", "report", "graph", "verify"},
     "session": {"model", "targets", "request", "source", "plans", "capture"},
     "api": {"model", "targets", "capture", "plans", "eager", "compiled", "session"},
 }

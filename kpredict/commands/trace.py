@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import click
 
 from kpredict.commands._options import emit
+
+_SHOWN = 10
 
 
 @click.command()
@@ -24,12 +27,20 @@ def command(file: str, form: str | None, output: str | None, verbose: bool) -> N
     for the host, and the chains of elementwise kernels that fusion would remove.
     """
     from kpredict import __version__
+    from kpredict.findings.in_traces import find_in_trace
     from kpredict.verify.overview import overview
     from kpredict.verify.render_trace import document, text
     from kpredict.verify.trace import read_trace
 
     seen = overview(read_trace(file))
+    found = find_in_trace(seen, file)
     if (form or ("json" if (output or "").endswith(".json") else "text")) == "json":
-        emit(json.dumps(document(seen, file, __version__), indent=2), output)
-    else:
-        emit(text(seen, file, rows=None if verbose else 12), output)
+        whole = document(seen, file, __version__)
+        whole["findings"] = [dataclasses.asdict(f) for f in found]
+        emit(json.dumps(whole, indent=2), output)
+        return
+    lines = [str(f) for f in found[: None if verbose else _SHOWN]]
+    rest = len(found) - len(lines)
+    more = [f"… {rest} more (-v shows all)"] if rest else []
+    report = text(seen, file, rows=None if verbose else 12)
+    emit("\n".join([report, *lines, *more]) if found else report, output)

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from kpredict.model import ITEMSIZE, Kind
+from kpredict.model import ITEMSIZE, Kind, Span
+from kpredict.verify.measured import Places
 from kpredict.verify.names import family, is_elementwise
 from kpredict.verify.recorded import Inputs, dtype_of
 from kpredict.verify.trace import Activity, Trace
@@ -21,7 +22,8 @@ from kpredict.verify.trace import Activity, Trace
 class Chain:
     """`ops` in order, how many `times` it ran, and its size where shapes were recorded.
 
-    `bytes` are those of the intermediates, written and read back, over all times.
+    `bytes` are those of the intermediates, written and read back, over all times. `line` is the
+    function of the user's that launched the first, where Python frames were recorded.
     """
 
     ops: tuple[str, ...]
@@ -29,6 +31,7 @@ class Chain:
     shape: tuple[int, ...] | None = None
     dtype: str = ""
     bytes: int | None = None
+    line: Span | None = None
 
     @property
     def removed(self) -> int:
@@ -43,6 +46,7 @@ class _Link:
     dtype: str
     threads: int
     span: int
+    line: Span | None
 
     def continues(self, last: _Link) -> bool:
         if self.shape is not None and last.shape is not None:
@@ -62,9 +66,10 @@ def chains(trace: Trace) -> tuple[Chain, ...]:
 
 def _runs(trace: Trace) -> Iterator[list[_Link]]:
     running: dict[tuple[int, int], list[_Link]] = {}
+    places = Places(trace)
     for work in trace.activities():
         where = (work.device, work.stream)
-        link = _link(trace, work)
+        link = _link(trace, work, places)
         run = running.setdefault(where, [])
         if run and (link is None or not link.continues(run[-1])):
             yield run
@@ -74,20 +79,17 @@ def _runs(trace: Trace) -> Iterator[list[_Link]]:
     yield from running.values()
 
 
-def _link(trace: Trace, work: Activity) -> _Link | None:
+def _link(trace: Trace, work: Activity, places: Places) -> _Link | None:
     """None for what is no elementwise kernel of eager PyTorch; compiled ones are fused already."""
-    op = trace.name(work.span) if work.span >= 0 else ""
+    place = places[work.span]
+    op = place.op
     fused = work.name.startswith("triton") or op.startswith("triton")
     if work.kind is not Kind.KERNEL or fused or not is_elementwise(work.name):
         return None
     shape, dtype = _result(trace.inputs(work.span) if work.span >= 0 else None)
-    return _Link(
-        op or family(work.name),
-        shape,
-        dtype,
-        math.prod(work.grid or ()) * math.prod(work.block or ()),
-        work.span,
-    )
+    threads = math.prod(work.grid or ()) * math.prod(work.block or ())
+    line = place.lines[0] if place.lines else None
+    return _Link(op or family(work.name), shape, dtype, threads, work.span, line)
 
 
 def _result(inputs: Inputs | None) -> tuple[tuple[int, ...] | None, str]:
@@ -119,6 +121,6 @@ def _chain(links: list[_Link]) -> Chain:
     """What kernel i wrote, kernel i+1 read: with its own first argument's type."""
     ops = tuple(link.op for link in links)
     if any(link.shape is None for link in links):
-        return Chain(ops)
+        return Chain(ops, line=links[0].line)
     moved = sum(2 * math.prod(k.shape or ()) * ITEMSIZE[k.dtype] for k in links[1:])
-    return Chain(ops, 1, links[0].shape, links[0].dtype, moved)
+    return Chain(ops, 1, links[0].shape, links[0].dtype, moved, links[0].line)

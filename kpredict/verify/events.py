@@ -21,6 +21,7 @@ from kpredict.model import KpredictError
 CHUNK = 1 << 20
 _LONGEST_VALUE = 64 << 20  # no event or header value is longer; what is, is damaged or no trace
 _NOT_SPACE = re.compile(r"[^ \t\n\r]")
+_NUMBER_GOES_ON = re.compile(r"[\d.eE+-]*\Z")  # up to the buffer's end, perhaps beyond it
 _AGAIN = "Record the trace again, or copy the whole file."
 _WANTED = "kpredict reads what torch.profiler writes with export_chrome_trace()."
 
@@ -109,8 +110,9 @@ class EventFile:
                 continue
             except RecursionError:
                 raise self._damaged("nested too deeply") from None
-            if end < len(self._buffer) or not self._read_more():
-                self._at = end  # a number that touches the buffer's end may go on after it
+            cut = isinstance(value, int | float) and _NUMBER_GOES_ON.match(self._buffer, end)
+            if not cut or not self._read_more():
+                self._at = end
                 return value
 
     def _peek(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from kpredict.model import Kind, Phase
+from kpredict.model import Kind, Phase, Span
 from kpredict.verify.chains import Chain, chains
 from kpredict.verify.gaps import Idle, idle_time
 from kpredict.verify.measured import Places
@@ -53,6 +53,16 @@ class CopyRow:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitRow:
+    """How often one op made the host wait, for how long, and the user's function it was in."""
+
+    op: str
+    count: int
+    time: float
+    line: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     device: Device
     devices: int
@@ -69,6 +79,7 @@ class Overview:
     before: int
     idle: Idle
     sync_time: float
+    waits: tuple[WaitRow, ...]
     ops: tuple[OpRow, ...]
     families: tuple[KernelRow, ...]
     copies: tuple[CopyRow, ...]
@@ -102,7 +113,7 @@ def overview(trace: Trace) -> Overview:
         tally.kinds[Kind.KERNEL], tally.kinds[Kind.MEMCPY], tally.kinds[Kind.MEMSET],
         tally.syncs, tally.launches, tally.library, tally.in_graph,
         tally.in_op, tally.outside, tally.before,
-        idle_time(trace), tally.sync_time,
+        idle_time(trace), tally.sync_time, tally.wait_rows(),
         tally.op_rows(), tally.family_rows(), tally.copy_rows(), chains(trace),
         tuple((p.value, tally.phases[p]) for p in Phase if tally.phases[p]),
     )  # fmt: skip
@@ -123,6 +134,7 @@ class _Tally:
         self._op_time: dict[str, float] = defaultdict(float)
         self._families: dict[str, list[float]] = {}
         self._copies: dict[str, list[float]] = {}
+        self._waits: dict[tuple[str, Span | None], list[float]] = {}
 
     def add(self, activity: Activity) -> None:
         place = self._places[activity.span]
@@ -154,7 +166,12 @@ class _Tally:
     def add_sync(self, span: int, time: float) -> None:
         self.syncs += 1
         self.sync_time += time
-        self._by_op[self._places[span].op or NO_OP][Kind.SYNC] += 1
+        place = self._places[span]
+        op = place.op or NO_OP
+        self._by_op[op][Kind.SYNC] += 1
+        row = self._waits.setdefault((op, place.lines[0] if place.lines else None), [0, 0.0])
+        row[0] += 1
+        row[1] += time
 
     def op_rows(self) -> tuple[OpRow, ...]:
         calls = Counter(self._trace.name(s) for s in self._trace.spans if self._trace.kind(s) == OP)
@@ -170,6 +187,10 @@ class _Tally:
     def family_rows(self) -> tuple[KernelRow, ...]:
         rows = [KernelRow(k, int(n), t, bool(lib)) for k, (n, t, lib) in self._families.items()]
         return tuple(sorted(rows, key=lambda r: (-r.time, r.name)))
+
+    def wait_rows(self) -> tuple[WaitRow, ...]:
+        rows = [WaitRow(op, int(n), t, line) for (op, line), (n, t) in self._waits.items()]
+        return tuple(sorted(rows, key=lambda r: (-r.count, r.op, str(r.line))))
 
     def copy_rows(self) -> tuple[CopyRow, ...]:
         rows = [CopyRow(k, int(n), int(b), t) for k, (n, b, t) in self._copies.items()]

@@ -22,7 +22,7 @@ _header = st.dictionaries(st.text().filter(lambda k: k != "traceEvents"), _value
 
 
 @given(_header, _events, _header, st.integers(1, 40), st.sampled_from([None, 1]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_chunk_size_gives_what_json_gives(
     tmp_path_factory: pytest.TempPathFactory,
     before: dict[str, object],

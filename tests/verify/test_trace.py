@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from recorded_events import ADD, kernel, launch, span
 
+from kpredict.findings.in_traces import find_in_trace
+from kpredict.findings.reading import Limits
 from kpredict.model import Kind, KpredictError
 from kpredict.verify.measured import measured
 from kpredict.verify.overview import BEFORE, NO_OP, overview
@@ -187,3 +189,28 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     assert path.stat().st_size > 10e6
     assert held < 2e6
     assert peak < 8e6
+
+
+def test_findings_are_at_the_users_function() -> None:
+    read = find_in_trace(overview(read_trace(TRACES / "tracelens_bert_small_h100.json.gz")), "t")
+    assert [(f.path, f.line, f.code, f.function) for f in read] == [
+        ("transformers/modeling_attn_mask_utils.py", 429, "KP301",
+         "_prepare_4d_attention_mask_for_sdpa"),
+    ]  # fmt: skip
+
+
+def test_findings_have_the_numbers_of_the_chain() -> None:
+    recorded = {"Input Dims": [[8192, 4096]], "Input type": ["float"]}
+    trace = Trace([
+        event
+        for i in range(3)
+        for event in (span("aten::mul", 10 * i, 9, **recorded), launch(i, 10 * i + 1),
+                      kernel(i, 100 + 10 * i, ADD))
+    ])  # fmt: skip
+    chain, large = find_in_trace(overview(trace), "t.json")
+    assert (chain.code, chain.before, chain.after, chain.bytes) == ("KP101", 3, 1, 536870912)
+    assert str(large) == (
+        "t.json:1:1: KP201 large-intermediate: mul → mul → mul: "
+        "2 of 268 MB written and read back [likely]"
+    )
+    assert find_in_trace(overview(trace), "t.json", Limits(chain=4, round_trip_mb=300)) == []
