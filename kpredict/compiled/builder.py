@@ -22,15 +22,19 @@ _INDUCTOR = "torch._inductor"
 
 
 class Builder:
-    """Appends to `regions` as graphs are compiled; `undecided` says what timing decides."""
+    """Appends to `regions` as graphs are compiled."""
 
     def __init__(self, world: World, regions: list[Region]) -> None:
         self._world = world
         self._regions = regions
         self._open: list[Region] = []
+        self._undecided: dict[str, None] = {}
         self._inplace: dict[str, str] = {}
         self._whys: dict[tuple[str, str], tuple[str, tuple[Any, ...]]] = {}
-        self.undecided: list[str] = []
+
+    def undecided(self, what: str) -> None:
+        """A choice by timing was left out: said of the region under way."""
+        self._undecided[what] = None
 
     def listen(self, patches: Patches) -> None:
         patches.wrap(f"{_INDUCTOR}.graph", "GraphLowering.compile_to_module", self._compile)
@@ -51,6 +55,7 @@ class Builder:
                 code, _ = graph.codegen()
             finally:
                 self._open.pop()
+            region.notes, self._undecided = tuple(self._undecided), {}
             region.why_not = _by_final_node(region.nodes, self._whys)
             region.code = code if isinstance(code, str) else code.value
             region.outputs = frozenset(graph.get_output_names())

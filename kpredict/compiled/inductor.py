@@ -22,8 +22,10 @@ from kpredict.capture.cuda_api import properties
 from kpredict.capture.world import World
 from kpredict.compiled.builder import Builder
 from kpredict.compiled.constants import constants_on_cpu
+from kpredict.compiled.graphs import graphs_stand_in
 from kpredict.compiled.patching import Patches, find
 from kpredict.compiled.region import Region
+from kpredict.compiled.timing import timings_are_absent
 from kpredict.compiled.wrapper import CpuStandIn, StandIn
 from kpredict.model import Target
 
@@ -43,7 +45,8 @@ def inductor(world: World, regions: list[Region] | None = None) -> Iterator[None
         _device_is_target(patches, world.target)
         _kernels_stand_in(patches)
         constants_on_cpu(patches)
-        _timings_are_absent(patches, builder)
+        graphs_stand_in(patches, world.mode)
+        timings_are_absent(patches, world.target, builder.undecided)
         builder.listen(patches)
         for config, values in _SETTINGS.items():
             patches.configure(config, values)
@@ -94,16 +97,6 @@ def _tflops(target: Target, dtype: torch.dtype) -> float:
         return target.fp16_tflops
     tf32 = torch.backends.cuda.matmul.allow_tf32
     return target.tf32_tflops if tf32 else target.fp32_tflops
-
-
-def _timings_are_absent(patches: Patches, builder: Builder) -> None:
-    """Choices that Inductor makes by timing both ways on the GPU: keep the plain way and say so."""
-
-    def should_pad(_: str) -> bool:
-        builder.undecided.append("padding a matrix multiply to aligned sizes is chosen by timing")
-        return False
-
-    patches.set(f"{_INDUCTOR}.fx_passes.pad_mm", "get_cached_should_pad", should_pad)
 
 
 def _kernels_stand_in(patches: Patches) -> None:

@@ -44,6 +44,11 @@ class Patches:
         owner, name = find(module, path)
         self.set(module, path, make(getattr(owner, name)))
 
+    def create(self, module: str, name: str, value: Any) -> None:
+        """Set an attribute that a CPU build lacks."""
+        owner = importlib.import_module(module)
+        self._stack.enter_context(mock.patch.object(owner, name, value, create=True))
+
     def configure(self, module: str, values: Mapping[str, Any]) -> None:
         """Set the options of a torch config module that this release knows."""
         config = importlib.import_module(module)

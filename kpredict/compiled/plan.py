@@ -5,53 +5,105 @@ In: the items of one phase (Ops and marks). Out: a Plan. Linear in the number of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from kpredict.compiled.reasons import Made, find_barriers
-from kpredict.compiled.region import Entered, Launched, Left, Node, Reached, Region
+from kpredict.compiled.region import (
+    Ended,
+    Entered,
+    Launched,
+    Left,
+    Node,
+    Reached,
+    Region,
+    Replayed,
+)
 from kpredict.eager.predict import launches_of
 from kpredict.graph import round_trips
-from kpredict.model import (
-    Access,
-    Basis,
-    GraphBreak,
-    Kind,
-    Launch,
-    Op,
-    Plan,
-    Target,
-    Unknown,
-)  # fmt: skip
+from kpredict.model import Access, Basis, GraphBreak, Kind, Launch, Op, Plan, Target, Unknown
 
 
 def predict_compiled(
-    items: Iterable[object], target: Target, graph_breaks: tuple[GraphBreak, ...] = ()
+    items: Iterable[object],
+    target: Target,
+    graph_breaks: tuple[GraphBreak, ...] = (),
+    notes: Sequence[str] = (),
 ) -> Plan:
     """The plan of one phase of a compiled run."""
-    made: list[Made] = []
-    unknowns: list[Unknown] = []
-    inside: list[tuple[Region, Node | None]] = []
+    stream = _Stream(target)
     for item in items:
-        region, node = inside[-1] if inside else (None, None)
-        if isinstance(item, Entered):
-            inside.append((item.region, None))
-        elif isinstance(item, Left):
-            inside.pop()
-        elif isinstance(item, Reached) and inside:
-            inside[-1] = (inside[-1][0], item.node)
-        elif isinstance(item, Launched):
-            made.append(Made(_generated(item, region, node), region, node))
-        elif isinstance(item, Op):
-            found, unknown = launches_of(item, target)
-            made += [Made(_placed(launch, region, node), region, node) for launch in found]
-            if unknown is not None:
-                lines = node.lines if node is not None and node.lines else unknown.lines
-                unknowns.append(replace(unknown, lines=lines))
-    launches = tuple(m.launch for m in made)
+        stream.take(item)
+    launches = tuple(m.launch for m in stream.made)
     trips = round_trips(launches)
-    barriers = find_barriers(made, trips, [b.reason for b in graph_breaks])
-    return Plan(launches, trips, barriers, tuple(unknowns), graph_breaks)
+    barriers = find_barriers(stream.made, trips, [b.reason for b in graph_breaks])
+    told = tuple(dict.fromkeys((*notes, *stream.notes, *stream.graph_notes())))
+    return Plan(launches, trips, barriers, tuple(stream.unknowns), graph_breaks, told)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Reads items in order and keeps where it is: in which region, node and CUDA graph."""
+
+    target: Target
+    made: list[Made] = field(default_factory=list)
+    unknowns: list[Unknown] = field(default_factory=list)
+    regions: list[Region] = field(default_factory=list)
+    nodes: list[Node | None] = field(default_factory=list)
+    graph: int | None = None
+    replays: dict[int, int] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def take(self, item: object) -> None:
+        match item:
+            case Entered():
+                self.notes |= dict.fromkeys(item.region.notes)
+                self.regions.append(item.region)
+                self.nodes.append(None)
+            case Left():
+                self.regions.pop()
+                self.nodes.pop()
+            case Reached() if self.nodes:
+                self.nodes[-1] = item.node
+            case Replayed():
+                self.graph = item.number
+            case Ended():
+                self.graph = None
+            case Launched():
+                self._keep(_generated(item, self.region, self.node))
+            case Op():
+                self._by_rule(item)
+
+    @property
+    def region(self) -> Region | None:
+        return self.regions[-1] if self.regions else None
+
+    @property
+    def node(self) -> Node | None:
+        return self.nodes[-1] if self.nodes else None
+
+    def graph_notes(self) -> list[str]:
+        return [
+            f"CUDA graph {number}: one graph launch replays {count} of these"
+            for number, count in self.replays.items()
+        ]
+
+    def _by_rule(self, op: Op) -> None:
+        """An op that is not a generated kernel launches what it launches eagerly."""
+        launches, unknown = launches_of(op, self.target)
+        lines = self.node.lines if self.node is not None else ()
+        for launch in launches:
+            if self.region is not None:
+                launch = replace(launch, region=self.region.name, lines=lines or launch.lines)
+            self._keep(launch)
+        if unknown is not None:
+            self.unknowns.append(replace(unknown, lines=lines or unknown.lines))
+
+    def _keep(self, launch: Launch) -> None:
+        if self.graph is not None:
+            self.replays[self.graph] = self.replays.get(self.graph, 0) + 1
+            launch = replace(launch, because=launch.because or f"in CUDA graph {self.graph}")
+        self.made.append(Made(launch, self.region, self.node))
 
 
 def _generated(item: Launched, region: Region | None, node: Node | None) -> Launch:
@@ -66,11 +118,3 @@ def _generated(item: Launched, region: Region | None, node: Node | None) -> Laun
         phase=item.phase,
         region=region.name if region is not None else "",
     )
-
-
-def _placed(launch: Launch, region: Region | None, node: Node | None) -> Launch:
-    """A launch by an ATen op inside a region gets the region's name and the lines of its node."""
-    if region is None:
-        return launch
-    lines = node.lines if node is not None and node.lines else launch.lines
-    return replace(launch, region=region.name, lines=lines)

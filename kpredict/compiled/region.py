@@ -52,7 +52,8 @@ class Region:
     """One compiled graph, filled in while Inductor generates its code; then only read.
 
     `name` is dynamo's number of the frame and its compilation, such as `0/0`. `why_not` maps
-    pairs of node names to Inductor's words for not fusing them.
+    pairs of node names to Inductor's words for not fusing them. `notes` say what it would decide
+    by timing.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Region:
     why_not: dict[tuple[str, str], str] = field(default_factory=dict)
     outputs: frozenset[str] = frozenset()
     code: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,4 +95,16 @@ class Left:
     phase: Phase
 
 
-Mark = Entered | Reached | Launched | Left
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What follows, until `Ended`, is replayed by one launch of CUDA graph `number`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    number: int
+
+
+Mark = Entered | Reached | Launched | Left | Replayed | Ended

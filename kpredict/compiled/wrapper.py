@@ -24,6 +24,7 @@ from kpredict.model import Phase, Tensor
 _ABSENT = re.compile(
     r"^(import triton\b.*|from torch\._C import _cuda_getCurrentRawStream.*)$", re.MULTILINE
 )
+_ALIGNMENT = 16  # bytes, torch._inductor.utils.ALIGNMENT
 
 
 class Ear(Protocol):
@@ -98,6 +99,7 @@ def load(region: Region, constants: Mapping[str, Any], mode: Ears) -> ModuleType
         empty_strided_cuda=_empty_on("cuda:0", mode), empty_strided_cpu=_empty_on("cpu", mode),
         empty_strided_cpu_pinned=_empty_on("cpu", mode), reinterpret_tensor=_reinterpreter(mode),
         get_raw_stream=lambda *_: 0, assert_size_stride=_nothing, assert_alignment=_nothing,
+        copy_if_misaligned=_aligned,
     )  # fmt: skip
     for value in scope.values():
         if isinstance(value, StandIn):
@@ -152,6 +154,13 @@ def _reinterpreter(mode: Ears) -> Callable[..., torch.Tensor]:
             return torch.as_strided(t, size, stride, int(t.storage_offset()) + increment)
 
     return reinterpret
+
+
+def _aligned(value: Any) -> Any:
+    """Kernels compiled for aligned input get a copy of one that is not, as at run time."""
+    if isinstance(value, torch.Tensor) and value.storage_offset() * value.itemsize % _ALIGNMENT:
+        return value.clone()
+    return value
 
 
 def _nothing(*_: Any, **__: Any) -> None:

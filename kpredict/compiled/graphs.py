@@ -1,0 +1,73 @@
+"""CUDA graphs: one graph launch that replays a region's kernels (mode "reduce-overhead").
+
+Whether a region may become a CUDA graph is decided by Inductor's own checks. Where it does, its inputs
+that are not at a fixed address are first copied to one, by one foreach copy; then one launch replays
+everything.
+
+Private API touched: `torch._inductor` compile_fx, output_code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from kpredict.compiled.patching import Patches
+from kpredict.compiled.region import Ended, Replayed
+
+
+class Ears(Protocol):
+    """The pretended GPU, which knows the recorder."""
+
+    @property
+    def listener(self) -> Any: ...
+
+
+def graphs_stand_in(patches: Patches, mode: Ears) -> None:
+    """Regions that would be captured are run under a mark instead."""
+    pool: WeakValueDictionary[int, Any] = WeakValueDictionary()
+    count = iter(range(1 << 30))
+
+    def cudagraphify(
+        model: Callable[..., Any], static_input_idxs: Sequence[int] = (), **_: Any
+    ) -> Callable[..., Any]:
+        return _replay(model, frozenset(static_input_idxs), next(count), mode, pool)
+
+    patches.set("torch._inductor.compile_fx", "cudagraphify", cudagraphify)
+    patches.set("torch._inductor.output_code", "maybe_handle_backward_generation", _nothing)
+    patches.create("torch._C", "_cuda_cudaCachingAllocator_is_enabled", lambda: True)
+
+
+def _replay(
+    model: Callable[..., Any], static: frozenset[int], number: int, mode: Ears, pool: Any
+) -> Callable[..., Any]:
+    def run(inputs: list[Any]) -> Any:
+        listener = mode.listener
+        moving = [
+            x
+            for i, x in enumerate(inputs)
+            if isinstance(x, torch.Tensor) and x.is_cuda and i not in static
+            and x.untyped_storage()._cdata not in pool
+        ]  # fmt: skip
+        if moving:
+            with listener.paused():
+                fixed = [torch.empty_like(x) for x in moving]
+            torch._foreach_copy_(fixed, moving)
+        listener.mark(Replayed(number))
+        result = model(inputs)
+        listener.mark(Ended(number))
+        for t in tree_leaves(result):  # what a graph wrote stays where it is
+            if isinstance(t, torch.Tensor):
+                pool[t.untyped_storage()._cdata] = t
+        return result
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
