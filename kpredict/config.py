@@ -43,6 +43,7 @@ class Config:
     cache: bool | None = None
     plugins: tuple[str, ...] = ()
     entries: tuple[EntryConfig, ...] = ()
+    rules: tuple[Mapping[str, Any], ...] = ()  # `[[tool.kpredict.rule]]`, read by eager.user_rules
     root: Path | None = None
 
 
@@ -50,6 +51,7 @@ _KINDS: Mapping[str, tuple[type, ...] | str] = {
     "select": "texts", "ignore": "texts", "exclude": "texts", "plugins": "texts",
     "target": (str,), "baseline": (str,), "chain": (int,), "tiny": (int,), "jobs": (int,),
     "round-trip-mb": (int, float), "cache": (bool,), "entry": "tables",
+    "rule": "tables",
 }  # fmt: skip
 _ENTRY_KINDS: Mapping[str, tuple[type, ...] | str] = {
     "path": (str,), "inputs": "texts", "max-eager": (int,), "max-compiled": (int,),
@@ -109,7 +111,8 @@ def parse(table: Mapping[str, Any], root: Path | None = None) -> Config:
         tuple(table.get("select", ())), tuple(table.get("ignore", ())),
         tuple(table.get("exclude", ())), table.get("target"), table.get("chain"),
         table.get("tiny"), table.get("round-trip-mb"), table.get("baseline"), table.get("jobs"),
-        table.get("cache"), tuple(table.get("plugins", ())), tuple(entries), root,
+        table.get("cache"), tuple(table.get("plugins", ())), tuple(entries),
+        tuple(table.get("rule", ())), root,
     )  # fmt: skip
 
 
@@ -127,7 +130,7 @@ def _expect(
             wanted = "a list of texts"
         elif kind == "tables":
             good = isinstance(value, list) and all(isinstance(v, dict) for v in value)
-            wanted = "tables: [[tool.kpredict.entry]]"
+            wanted = f"tables: [[tool.kpredict.{key}]]"
         else:
             good = isinstance(value, kind) and (bool in kind or not isinstance(value, bool))  # type: ignore[arg-type, operator]
             wanted = " or ".join(k.__name__ for k in kind)  # type: ignore[union-attr]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kpredict.model import KpredictError, Mode, Phase
 
@@ -22,6 +23,7 @@ class Request:
     empty for every one whose inputs can be known. `inputs` are `NAME=SPEC` texts as in `--input`.
     `phases` None means what the file's MODE says, else forward. `train` and `grad` None mean what
     the phases imply. `stated` maps a line, or "*", to the value a device read gives there.
+    `rules` are the user's own, as rows (`eager.user_rules.UserRow`).
     """
 
     file: str
@@ -37,6 +39,7 @@ class Request:
     target: str | None = None
     cuda: int | None = None
     timeout: float = 120.0
+    rules: tuple[Any, ...] = ()
 
 
 def split_path(text: str) -> tuple[str, str]:

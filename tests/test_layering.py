@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plans": {"model", "capture", "eager", "compiled"},
     "report": {"model", "targets"},
     "verify": {
+        "config",
         "model",
         "targets",
         "request",
@@ -36,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "capture",
     },
     "findings": {"model", "config", "source", "eager", "targets", "report", "graph", "verify"},
-    "session": {"model", "targets", "request", "source", "plans", "capture"},
+    "session": {"model", "targets", "request", "source", "plans", "capture", "eager"},
     "api": {"model", "targets", "capture", "plans", "eager", "compiled", "session"},
 }
 TOP = {"cli", "commands", "__init__", "__main__", "testing", "pytest_plugin"}  # may import all

@@ -6,12 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kpredict.model import KpredictError, Mode, Phase
 from kpredict.request import FORWARD, TRAINING, Request, parse_dims, parse_stated, split_path
+
+if TYPE_CHECKING:
+    from kpredict.eager.user_rules import UserRow
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -112,15 +115,27 @@ def requests(
         file, name = split_path(path)
         for found in _files(file):
             names.setdefault(found, []).extend([name] if name else [])
+    rules = user_rules(paths)
     chosen = tuple(Mode(m) for m in modes) or tuple(Mode)
     wanted: tuple[Phase, ...] | None = {"forward": FORWARD, "training": TRAINING}.get(phases or "")
     return [
         Request(
             file, tuple(entry), tuple(inputs), parse_dims(dims), chosen, wanted, train, grad,
             compile_optimizer, parse_stated(assume), target, int(cuda) if cuda else None, timeout,
+            rules,
         )
         for file, entry in names.items()
     ]  # fmt: skip
+
+
+def user_rules(paths: Sequence[str]) -> tuple[UserRow, ...]:
+    """The `[[tool.kpredict.rule]]` rows of the pyproject.toml nearest to the first path."""
+    from kpredict.config import find_file, load
+    from kpredict.eager.user_rules import parse_rows
+
+    start = Path(split_path(paths[0])[0]) if paths else Path()
+    config = load(find_file(start if start.is_dir() else start.parent))
+    return tuple(parse_rows(config.rules))
 
 
 def _files(path: str) -> list[str]:

@@ -57,6 +57,10 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
     except KpredictError as error:
         yield failure(request, error)
         return
+    if request.rules:
+        from kpredict.eager.user_rules import register
+
+        register(request.rules)
     try:
         send(Stage("importing torch"))
         import torch

@@ -1,7 +1,11 @@
 """Mismatches become rules, and with the rules the prediction is what was measured."""
 
+import json
+import subprocess
+import sys
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +146,21 @@ def test_rows_by_hand() -> None:
 def test_rows_that_are_wrong(row: dict[str, object], says: str) -> None:
     with pytest.raises(KpredictError, match=says):
         parse_rows([row])
+
+
+def test_rows_in_a_pyproject_decide(tmp_path: Path) -> None:
+    """The command reads the nearest pyproject.toml; the child registers its rules."""
+    pytest.importorskip("torch")
+    (tmp_path / "f.py").write_text(
+        "import torch\n\n# kpredict: x=f32[64]\ndef f(x):\n    return x.relu() + 1\n"
+    )
+    (tmp_path / "pyproject.toml").write_text(
+        '[[tool.kpredict.rule]]\nop = "aten.relu"\nlaunches = ["my_kernel", "library 1..3"]\n'
+    )
+    command = [sys.executable, "-m", "kpredict", "f.py", "--mode", "eager", "-f", "json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)["entries"][0]["plans"]["eager"]["forward"]
+    assert plan["kernels"] == {"lo": 3, "hi": 5}
+    assert plan["launches"][0]["name"] == "my_kernel"
+    assert plan["launches"][0]["because"] == "a rule of the user's"
