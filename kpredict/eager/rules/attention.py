@@ -13,6 +13,7 @@ from kpredict.eager.cutlass_attention import (
     workspace_bytes,
 )
 from kpredict.eager.elementwise import elementwise
+from kpredict.eager.gemm import release
 from kpredict.eager.launches import contiguous, kernel, library, workspace
 from kpredict.eager.reducing import reduce
 from kpredict.eager.registry import rule
@@ -174,8 +175,12 @@ def flash_grad(op: Op, target: Target) -> Iterable[Launch]:
 
 
 def efficient_forward(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, written: list[Tensor], target: Target
-) -> Iterator[Launch]:
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, written: list[Tensor], dropout: float,
+    target: Target,
+) -> Iterator[Launch]:  # fmt: skip
+    if not dropout and release(target) >= (2, 14):
+        for name in ("seed", "offset"):
+            yield from zero(contiguous(q, shape=(), dtype="int64"), because=f"no dropout: {name} 0")
     found = kernel(forward_name(q, k, v, target), _given(q, k, v, bias), written)
     yield replace(found, flops=_forward_flops(q, k, v))
 
@@ -212,16 +217,19 @@ def efficient_backward(
 
 @rule("aten._scaled_dot_product_efficient_attention", source=_ATTENTION)
 def sdpa_efficient(op: Op, target: Target) -> Iterable[Launch]:
-    """One CUTLASS kernel; its name tells dtype, tile and generation."""
+    """One CUTLASS kernel; its name tells dtype, tile and generation. From 2.14 two fills before it
+    when there is no dropout."""
     q, k, v = (swapped(op[name]) for name in ("query", "key", "value"))
-    return efficient_forward(q, k, v, op["attn_bias"], _given(*op.outputs[:2]), target)
+    written = _given(*op.outputs[:2])
+    return efficient_forward(q, k, v, op["attn_bias"], written, op["dropout_p"], target)
 
 
 @rule("aten._efficient_attention_forward", source=_ATTENTION)
 def efficient(op: Op, target: Target) -> Iterable[Launch]:
     """As the SDPA op, on tensors with the length before the heads."""
     q, k, v = op["query"], op["key"], op["value"]
-    return efficient_forward(q, k, v, op["bias"], _given(*op.outputs[:2]), target)
+    written = _given(*op.outputs[:2])
+    return efficient_forward(q, k, v, op["bias"], written, op["dropout_p"], target)
 
 
 @rule("aten._scaled_dot_product_efficient_attention_backward", source=_BACKWARD)
