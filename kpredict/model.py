@@ -108,7 +108,9 @@ class Tensor:
 
     `shape` and `stride` count elements; `offset` is the storage offset in elements; `storage` is
     an id that two tensors share exactly when they share memory. `device` is "cuda" or "cpu".
-    `lazy` says "conj" or "neg" when the values are to be read conjugated or negated.
+    `lazy` says "conj" or "neg" when the values are to be read conjugated or negated. A sparse
+    tensor has no strides but `parts`, its indices and values; its `layout` is "sparse_coo",
+    "sparse_coo_coalesced", "sparse_csr" …
     """
 
     shape: tuple[int, ...]
@@ -118,6 +120,8 @@ class Tensor:
     storage: int = -1
     offset: int = 0
     lazy: str = ""
+    layout: str = "strided"
+    parts: tuple[Tensor, ...] = ()
 
     @property
     def ndim(self) -> int:
@@ -146,6 +150,8 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Bytes of the distinct elements it touches: a dimension with stride 0 counts once."""
+        if self.parts:
+            return sum(t.nbytes for t in self.parts)
         n = math.prod(s for s, st in zip(self.shape, self.stride, strict=True) if st != 0 or s == 0)
         return n * self.itemsize
 

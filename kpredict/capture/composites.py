@@ -17,6 +17,7 @@ from torch._C import DispatchKey
 from torch._guards import TracingContext
 from torch._ops import OpOverload
 
+from kpredict.capture import sparse
 from kpredict.model import Target
 
 aten = torch.ops.aten
@@ -47,12 +48,22 @@ def on_gpu(
     node: str, func: OpOverload, args: Sequence[Any]
 ) -> tuple[OpOverload, Sequence[Any]] | None:
     """The in-place call that autograd's `node` makes where it was heard to call `func`, if any."""
+    if func is aten.clone.default and _is_kept(node, args[0]):
+        return aten.alias.default, args[:1]
     found = IN_PLACE.get((node, func))
     if found is None:
         return None
     if found is aten._index_put_impl_.default:
         args = (*args, True)  # unsafe: the forward has checked the indices
     return found, args
+
+
+def _is_kept(node: str, grad: torch.Tensor) -> bool:
+    """Does autograd keep a sparse gradient as it is? Of fake tensors, which others hold as well, it
+    keeps a copy (torch/csrc/autograd/functions/accumulate_grad.h)."""
+    if node != "torch::autograd::AccumulateGrad" or grad.layout is not torch.sparse_coo:
+        return False
+    return all(p.is_contiguous for p in sparse.metadata(grad, "cuda")[1])
 
 
 def one_hot(target: Target, input: torch.Tensor, num_classes: int = -1) -> torch.Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from kpredict.capture import sparse
 from kpredict.model import Op, Phase, Span, Tensor
 
 
@@ -44,6 +45,8 @@ def plain(value: Any) -> Any:
         return dtype_name(value)
     if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
         return str(value).removeprefix("torch.")
+    if isinstance(value, (torch.UntypedStorage, torch.TypedStorage)):
+        return "storage"
     if isinstance(value, torch.SymInt):
         return int(value)
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
@@ -81,6 +84,8 @@ class Converter:
 
     def join(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
         """Let `tensor` count as the memory of `other`: on a GPU it would have been."""
+        if tensor.layout is not torch.strided:
+            return
         storage = tensor.untyped_storage()
         self._alive.append(storage)
         self._storages[storage._cdata] = self.storage(other)
@@ -90,17 +95,14 @@ class Converter:
         self.names.setdefault(self.storage(tensor), name)
 
     def tensor(self, t: torch.Tensor) -> Tensor:
-        dense = t.layout is torch.strided
         shape = tuple(int(s) for s in t.shape)
-        return Tensor(
-            shape,
-            tuple(int(s) for s in t.stride()) if dense else (0,) * len(shape),
-            dtype_name(t.dtype),
-            "cuda" if t.device.type == "cuda" else "cpu",
-            self.storage(t),
-            int(t.storage_offset()) if dense else 0,
-            _lazy(t),
-        )
+        device = "cuda" if t.device.type == "cuda" else "cpu"
+        dtype, storage = dtype_name(t.dtype), self.storage(t)
+        if t.layout is not torch.strided:
+            layout, parts = sparse.metadata(t, device)
+            return Tensor(shape, (0,) * len(shape), dtype, device, storage, 0, "", layout, parts)
+        stride = tuple(int(s) for s in t.stride())
+        return Tensor(shape, stride, dtype, device, storage, int(t.storage_offset()), _lazy(t))
 
     def value(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kpredict.eager.elementwise import elementwise
-from kpredict.eager.registry import find
+from kpredict.eager.registry import find, is_sparse
 from kpredict.graph import round_trips
 from kpredict.model import Basis, Launch, Op, Plan, Target, Tensor, Unknown
 
@@ -26,6 +26,8 @@ def launches_of(op: Op, target: Target) -> tuple[list[Launch], Unknown | None]:
             for launch in rule.function(op, target)
         ]
         return found, None
+    if is_sparse(op):
+        return [], Unknown(op.name, "no rule tells what this op launches for sparse tensors", lines)
     if "view" in op.tags or not any(t.is_cuda for t in (*op.inputs, *_tensors(op.outputs))):
         return [], None
     if "pointwise" in op.tags and isinstance(op.outputs[0], Tensor):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from kpredict.model import Basis, KpredictError, Launch, Op, Target
+from kpredict.model import Basis, KpredictError, Launch, Op, Target, tensors_in
 
 RuleFunction = Callable[[Op, Target], Iterable[Launch]]
 
@@ -90,14 +90,20 @@ def _find(name: str) -> Rule | None:
 
 
 def find(op: Op) -> Rule | None:
-    """The rule that decides for `op`, or None when only its tags (or nothing) can tell."""
+    """The rule that decides for `op`, or None when only its tags (or nothing) can tell. The rules
+    for an op with sparse operands have "sparse." before their keys."""
     if _user_rules:
         for key in (op.name, op.packet):
             if key in _user_rules:
                 return _user_rules[key]
-    return _find(op.name)
+    return _find(f"sparse.{op.name}" if is_sparse(op) else op.name)
 
 
 def own_rule(op: Op) -> Rule | None:
     """Our rule for `op`, whatever the user's own rules say."""
-    return _find(op.name)
+    return _find(f"sparse.{op.name}" if is_sparse(op) else op.name)
+
+
+def is_sparse(op: Op) -> bool:
+    """Does it take or give a sparse tensor?"""
+    return any(t.parts for t in (*op.inputs, *tensors_in(op.outputs)))

@@ -160,6 +160,7 @@ def _promoted(picks: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, list[Laun
 
 @rule(
     "aten._embedding_bag_backward", "aten._embedding_bag_dense_backward",
+    "sparse.aten._embedding_bag_backward",
     source="native/EmbeddingBag.cpp, cuda/EmbeddingBag.cu; 2.6.0",
 )  # fmt: skip
 def embedding_bag_backward(op: Op, target: Target) -> Iterable[Launch]:

@@ -110,7 +110,7 @@ def _unique_rows(op: Op, x: Tensor, dim: int, target: Target) -> Iterator[Launch
     order = workspace(n, "int64")
     yield from indexed(order, because="numbers the rows")
     if "consecutive" not in op.name:
-        yield from _merge_sort(order, rows)
+        yield from merge_sort(order, rows)
     if op["return_inverse"]:
         steps = workspace(n, "int64")
         yield _thrust("DeviceAdjacentDifferenceDifferenceKernel", [order, rows], [steps])
@@ -131,7 +131,7 @@ def _unique_rows(op: Op, x: Tensor, dim: int, target: Target) -> Iterator[Launch
     yield from select_slices(op.out, x, dim, replace(order, shape=(kept,)))
 
 
-def _merge_sort(order: Tensor, rows: Tensor) -> Iterator[Launch]:
+def merge_sort(order: Tensor, rows: Tensor) -> Iterator[Launch]:
     """Thrust's merge sort: tiles of 2048, then two kernels per doubling."""
     tiles = -(-order.numel // _MERGE_TILE)
     yield _thrust("DeviceMergeSortBlockSortKernel", [order, rows], [order])
