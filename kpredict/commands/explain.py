@@ -1,7 +1,8 @@
-"""`kpredict explain TOPIC`: what decides an op's launches. Topics: `aten.addmm` and the like.
+"""`kpredict explain TOPIC`: what decides an op's launches, what a finding's code means, why two
+launches are not one. Topics: `aten.addmm`, `KP201` (or `KP2` for the list), `fusion/…`.
 
-Another kind of topic (a finding's code, a fusion barrier) is one more function in `SOURCES`: it
-returns the text for a topic it knows, else None.
+Another kind of topic is one more function in `SOURCES`: it returns the text for a topic it knows,
+else None.
 """
 
 from __future__ import annotations
@@ -40,19 +41,41 @@ def explain_op(topic: str) -> str | None:
     return "\n".join(lines)
 
 
-SOURCES: tuple[Callable[[str], str | None], ...] = (explain_op,)
+def explain_code(topic: str) -> str | None:
+    """The whole docstring of a finding's rule; of a prefix such as KP1, the list of its rules."""
+    from kpredict.findings.registry import rules
+
+    code = topic.upper()
+    if code in rules():
+        rule = rules()[code]
+        return f"{rule.code} {rule.name}\n\n{rule.doc}"
+    found = [r for r in rules().values() if code.startswith("KP") and r.code.startswith(code)]
+    return "\n".join(f"{r.code} {r.name}: {r.summary}" for r in found) or None
+
+
+def explain_fusion(topic: str) -> str | None:
+    """A reason why two launches are not one, `fusion/<reason>`; of `fusion`, the list of them."""
+    if not topic.startswith("fusion"):
+        return None
+    from kpredict.compiled.reasons import explain_fusion as text_of
+
+    return text_of(topic)
+
+
+SOURCES: tuple[Callable[[str], str | None], ...] = (explain_code, explain_fusion, explain_op)
 
 
 def _near(topic: str) -> str:
-    from kpredict.eager.registry import rules
+    from kpredict.eager.registry import rules as ops
+    from kpredict.findings.registry import rules as codes
 
-    return ", ".join(get_close_matches(topic, rules(), 3, 0.6))
+    return ", ".join(get_close_matches(topic, [*codes(), *ops()], 3, 0.6))
 
 
 @click.command()
 @click.argument("topic")
 def command(topic: str) -> None:
-    """Explain TOPIC: an op (aten.addmm) and what decides how many kernels it launches."""
+    """Explain TOPIC: an op (aten.addmm), a finding (KP201; KP2 lists them), or fusion/REASON."""
     for source in SOURCES:
         text = source(topic)
         if text is not None:
