@@ -95,12 +95,57 @@ def test_without_a_gpu() -> None:
     assert (done.returncode, done.stdout) == (0, "skipped: no CUDA\n")
 
 
+STAND_IN = """
+import sys
+if "kpredict.verify.child" in sys.orig_argv:
+    import types, torch
+    torch.version.cuda = "13.0"
+    torch.cuda.is_available = lambda: True
+    torch.cuda.synchronize = lambda *a: None
+    torch.cuda.empty_cache = lambda: None
+    torch.cuda.get_device_properties = lambda *a: types.SimpleNamespace(
+        name="NVIDIA H200", major=9, minor=0, multi_processor_count=132)
+"""
+CPU_FILE = """import torch
+
+# kpredict: x=f32[64]@cpu
+def fine(x):
+    return x.relu() + 1
+
+# kpredict: x=f32[64]@cpu
+def wrong(x):
+    return x @ torch.ones(3)
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+def test_the_whole_way_with_a_stand_in_for_the_gpu(tmp_path: Path) -> None:
+    """Both children, the bundle and its re-use; CPU tensors launch nothing, as predicted."""
+    (tmp_path / "sitecustomize.py").write_text(STAND_IN)
+    file, kept = tmp_path / "cpu_file.py", tmp_path / "kept.json"
+    file.write_text(CPU_FILE)
+    measuring = (str(file), "--seconds", "0", "--mode", "eager", "--save", str(kept))
+    done = kpredict(*measuring, module="kpredict.verify", without=tmp_path)
+    assert done.returncode == 2, done.stderr  # `wrong` fails, on both sides
+    assert "NVIDIA H200, torch" in done.stdout
+    assert "1 of 1 plans agree; 0 of 0 launches as predicted." in done.stdout
+    assert "::wrong: eager: RuntimeError:" in done.stdout
+    done = kpredict("verify", str(file), "--from", str(kept), "--mode", "eager", "-f", "junit")
+    assert done.stdout.count("<testcase") == 3, done.stdout
+    assert done.stdout.count("<error") == 2
+
+
 def test_the_trace_command(tmp_path: Path) -> None:
     trace = TRACES / "hta_alexnet_a100.json.gz"
     done = kpredict("trace", str(trace), "-o", str(tmp_path / "out.json"))
     assert done.returncode == 0, done.stderr
     totals = json.loads((tmp_path / "out.json").read_text())["totals"]
     assert totals == {"kernels": 79, "memcpy": 16, "memset": 3, "syncs": 21, "launches": 79}
+    trace = TRACES / "tracelens_bert_small_h100.json.gz"
+    done = kpredict("trace", str(trace), "-f", "github", "--select", "KP3")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("::warning title=kpredict (KP301),file=transformers/modeling_")
+    assert kpredict("trace", str(trace), "--select", "KP1").returncode == 0
     done = kpredict("trace", FILE)
     assert (done.returncode, done.stdout) == (2, "")
     assert "is not JSON" in done.stderr
