@@ -40,7 +40,7 @@ def overloads(packet: str) -> list[list[str]]:
         try:
             implicit = torch._C._dispatch_has_kernel_for_dispatch_key(
                 qualified, "CompositeImplicitAutograd"
-            )
+            ) and not torch._C._dispatch_has_kernel_for_dispatch_key(qualified, "CPU")
         except RuntimeError:  # a TorchScript-only overload
             continue
         flags += "c" if implicit else ""

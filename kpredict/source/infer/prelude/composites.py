@@ -73,8 +73,8 @@ def _broadcast(a, b):
 def linear(input, weight, bias=None):
     if not known(input.dim()):
         if bias is None:
-            return _rows(aten.mm(input, weight.t()), input, weight)
-        return _rows(aten.addmm(bias, input, weight.t()), input, weight)
+            return aten.mm(input, weight.t())
+        return aten.addmm(bias, input, weight.t())
     if input.dim() == 2 and bias is not None:
         return aten.addmm(bias, input, weight.t())
     if bias is not None:
@@ -441,7 +441,7 @@ def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     close = aten.eq(input, other)
     allowed = aten.add(aten.abs(aten.mul(other, rtol)), atol)
     actual = aten.abs(aten.sub(input, other))
-    return aten.__ior__(close, aten.bitwise_and(aten.isfinite(actual), aten.le(actual, allowed)))
+    return aten.bitwise_or_(close, aten.bitwise_and(isfinite(actual), aten.le(actual, allowed)))
 
 
 def isnan(input):
@@ -906,9 +906,10 @@ def fft_rfft2(input, s=None, dim=(-2, -1), norm=None):
 
 
 def fft_irfft2(input, s=None, dim=(-2, -1), norm=None):
-    """SpectralOps.cpp: complex over all dims but the last, then c2r of the last."""
-    x = aten._fft_c2c(input, dim[:-1], 2, False)
-    return aten._fft_c2r(x, (dim[-1],), 2, 2 * (input.shape[dim[-1]] - 1) if s is None else s[-1])
+    """SpectralOps.cpp: cuFFT takes all dims in one call."""
+    return aten._fft_c2r(
+        input, dim, 2, 2 * (input.shape[dim[-1]] - 1) if s is None else s[-1]
+    )
 
 
 def fft_fft2(input, s=None, dim=(-2, -1), norm=None):
@@ -1119,7 +1120,7 @@ def tensor_float(input):
 
 def cov(input):
     x = input - input.mean(1, keepdim=True)
-    return aten.true_divide(x @ x.mT.conj(), input.shape[1] - 1)
+    return aten.div(x @ x.mT.conj(), input.shape[1] - 1)
 
 
 def log_sigmoid(input):

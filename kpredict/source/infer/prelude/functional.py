@@ -388,7 +388,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     if zero_infinity:
         loss = torch.where(aten.eq(loss, math.inf), torch.scalar_tensor(0.0, dtype=loss.dtype, device=loss.device), loss)
     if reduction == "mean":
-        return aten.mean(aten.div(loss, aten.clamp_min(target_lengths, 1)))
+        lengths = target_lengths.to(loss.device, loss.dtype)
+        return aten.mean(aten.div(loss, aten.clamp_min_(lengths, 1)))
     return _reduced(loss, reduction)
 
 

@@ -1183,10 +1183,10 @@ class MultiheadAttention(Module):
             )
             return out[0], out[1]
         if self.batch_first and query.dim() == 3:
-            same = query is key and key is value
+            one, two = query is key, key is value
             query = query.transpose(1, 0)
-            key = query if same else key.transpose(1, 0)
-            value = query if same else value.transpose(1, 0)
+            key = query if one and two else key.transpose(1, 0)
+            value = key if two else value.transpose(1, 0)
         t, b, e = query.shape
         s = key.shape[0]
         h, d = self.num_heads, self.head_dim

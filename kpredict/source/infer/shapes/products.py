@@ -203,21 +203,36 @@ def fft(a: Arguments) -> Array:
     return like(x, s, to_complex.get(x.dtype or "", x.dtype))
 
 
+def column_major(x: Array) -> Array:
+    """A new array of its shape whose matrices are stored by columns, as LAPACK wants them."""
+    out = like(x, x.shape)
+    if out.stride is None or len(out.stride) < 2 or out.sizes is None:
+        return out
+    rows = out.sizes[-2]
+    return fresh(out.sizes, out.dtype, out.device, (*out.stride[:-2], 1, max(rows, 1)))
+
+
 @shape("linalg_cholesky_ex", "linalg_inv_ex")
 def cholesky_ex(a: Arguments) -> tuple[Array, Array]:
     x: Array = a["self"] if "self" in a else a["A"]
-    return like(x, x.shape), fresh(dims(x)[:-2], "int32", x.device)
+    return column_major(x), fresh(dims(x)[:-2], "int32", x.device)
 
 
-@shape("_linalg_eigh", "linalg_qr", "_linalg_slogdet_")
+@shape("_linalg_eigh")
 def eigh(a: Arguments) -> tuple[Array, Array]:
     x: Array = a["A"]
-    return like(x, dims(x)[:-1]), like(x, x.shape)
+    return like(x, dims(x)[:-1]), column_major(x)
+
+
+@shape("linalg_qr")
+def qr(a: Arguments) -> tuple[Array, Array]:
+    x: Array = a["A"]
+    return column_major(x), column_major(x)
 
 
 @shape("cholesky_solve")
 def cholesky_solve(a: Arguments) -> Array:
-    return like(a["self"], a["self"].shape)
+    return column_major(a["self"])
 
 
 @shape("_cdist_forward")
