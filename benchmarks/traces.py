@@ -210,6 +210,8 @@ def _value(argument: Any, dims: Any, kind: Any, stride: Any, concrete: Any) -> A
         types = kind if isinstance(kind, list) else ["float"] * len(dims)
         return [Made(tuple(d), None, dtype_of(t) or "float32")
                 for d, t in zip(dims, types, strict=False)]  # fmt: skip
+    if wanted == "Tensor" and argument.name == "other" and kind == "":
+        return Made((), (), "float64")  # old profilers leave out a Python number made a tensor
     if wanted == "Tensor" or ("Tensor" in wanted and wanted != "Optional[Tensor]"):
         raise NotRecorded(f"{argument.name} was not recorded")
     if kind in _SCALARS and ("Device" in wanted or "Tensor" in wanted):
