@@ -21,12 +21,13 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves
 
 from kpredict.capture.layouts import LAYOUTS, as_laid_out
-from kpredict.capture.values import FROM_ALL, PARTS
+from kpredict.capture.values import FROM_ALL, PARTS, TOO_SMALL
 from kpredict.model import KpredictError
 
 aten = torch.ops.aten
 
 _ALL = {torch.ops.aten.all.default, torch.ops.aten.all.dim, torch.ops.aten.all.dims}
+_BELOW = {torch.ops.aten.lt.Scalar, torch.ops.aten.le.Scalar}
 REAL_LIMIT = 1 << 16  # elements
 
 
@@ -195,5 +196,7 @@ class PretendGpu(FakeTensorMode):
             self._depth -= 1
         if func in _ALL and isinstance(result, torch.Tensor):
             setattr(result, FROM_ALL, True)
+        if func in _BELOW and result.dim() == 0:
+            setattr(result, TOO_SMALL, True)
         listener.heard(func, args, kwargs, result)
         return result

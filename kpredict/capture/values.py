@@ -24,6 +24,7 @@ Where = Callable[[], Span | None]
 Answer = Callable[["Read", Sequence[Any], Mapping[str, Any]], Any]
 ANSWERS: dict[OpOverload, Answer] = {}
 FROM_ALL = "_kpredict_from_all"  # set on the result of `all()`
+TOO_SMALL = "_kpredict_too_small"  # set on whether one number is below a limit
 
 
 class Read:
@@ -178,8 +179,9 @@ def index_put(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
 
 
 def _equal(x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Compare, reduce, read one value (cuda_equal in native/cuda/Equal.cpp, 2.6.0)."""
-    return x.shape == y.shape and bool(x.eq(y).all())
+    """Compare, reduce, read one value (cuda_equal in native/cuda/Equal.cpp, 2.6.0). C++ asks so
+    too whether one number is too small to go on (is_scalar_tensor_true): it is not."""
+    return x.shape == y.shape and bool(x.eq(y).all()) and not getattr(x, TOO_SMALL, False)
 
 
 def _allclose(x: torch.Tensor, y: torch.Tensor, *tolerances: Any, **named: Any) -> bool:
