@@ -1,8 +1,7 @@
-"""Losses against classes or label sequences: nll_loss, margin losses, CTC.
+"""Losses against classes: nll_loss and the margin losses.
 
-Read: aten/src/ATen/native/cuda/Loss.cu, NLLLoss2d.cu, MultiMarginLoss.cu,
-MultiLabelMarginCriterion.cu, LossCTC.cu and native/LossCTC.cpp of release 2.6.0; the block of the
-reducing nll_loss kernel as 2.13.0 launches it.
+Read: aten/src/ATen/native/cuda/Loss.cu, NLLLoss2d.cu, MultiMarginLoss.cu and
+MultiLabelMarginCriterion.cu of release 2.6.0; checked against what 2.13.0 and 2.14.1 launch.
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import log2
 
-from kpredict.eager.copying import compact, copy, fill, zero
-from kpredict.eager.elementwise import elementwise
-from kpredict.eager.launches import contiguous, kernel, memcpy, sync, workspace
-from kpredict.eager.operands import narrow, view
+from kpredict.eager.copying import compact, fill, zero
+from kpredict.eager.launches import kernel, workspace
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.losses import NONE, SUM
-from kpredict.eager.rules.reductions import log_sum_exp, sum_to
+from kpredict.eager.rules.reductions import sum_to
 from kpredict.model import Dim3, Launch, Op, Target, Tensor
 
 _THREADS = 1024
@@ -55,9 +52,10 @@ def nll_loss_backward(op: Op, target: Target) -> Iterable[Launch]:
     forward's."""
     grad_in = op.out
     yield from zero(grad_in)
-    arrays, copies = _compacted(op["target"], op["grad_output"], op["weight"])
-    yield from copies
     x: Tensor = op["self"]
+    arrays, copies = _compacted(op["target"], x, op["grad_output"], op["weight"])
+    yield from copies
+    del arrays[1]  # made contiguous, though the kernels do not read it
     rows = x.shape[0] if x.ndim == 2 else 1
     if op["reduction"] == NONE and x.ndim == 2:
         if rows:
@@ -72,14 +70,15 @@ def nll_loss_backward(op: Op, target: Target) -> Iterable[Launch]:
                      grid=(1, 1, 1), block=_one_block(rows))  # fmt: skip
 
 
-@rule("aten.nll_loss2d_forward", source="native/cuda/NLLLoss2d.cu; 2.6.0")
+@rule("aten.nll_loss2d_forward", source="native/cuda/NLLLoss2d.cu; 2.6.0, 2.13.0")
 def nll_loss2d(op: Op, target: Target) -> Iterable[Launch]:
-    """Unreduced: one thread per pixel on any strides. Reduced: two fills with 0, one kernel that
-    adds up, and for a mean one thread that divides."""
+    """Unreduced: a fill of the total weight and one thread per pixel on any strides. Reduced: two
+    fills with 0, one kernel that adds up, and for a mean one thread that divides."""
     x, labels, weight = op["self"], op["target"], op["weight"]
     out, total = op.outputs
     pixels = labels.numel
     if op["reduction"] == NONE:
+        yield from zero(total)
         if pixels:
             arrays, copies = _compacted(weight)
             yield from copies
@@ -152,10 +151,10 @@ def _margin(
     if x.numel == 0:
         return
     if x.ndim <= 1 or op["reduction"] == NONE:
-        yield kernel(name, arrays, outs, because="one block per row")
+        yield _by_rows(name, arrays, outs, x)
         return
     rows = workspace(x.shape[0], x.dtype)
-    yield kernel(name, arrays, [rows, *outs[1:]], because="one block per row")
+    yield _by_rows(name, arrays, [rows, *outs[1:]], x)
     yield from sum_to(outs[0], rows, None, target)
 
 
@@ -165,109 +164,19 @@ def multi_margin_loss_backward(op: Op, target: Target) -> Iterable[Launch]:
     arrays, copies = _compacted(op["self"], op["grad_output"], op["target"], op["weight"])
     yield from copies
     if op.out.numel:
-        yield kernel("MultiMarginLoss_backward_kernel", arrays, [op.out])
+        yield _by_rows("MultiMarginLoss_backward_kernel", arrays, [op.out], op["self"])
 
 
 @rule("aten.multilabel_margin_loss_backward",
       source="native/cuda/MultiLabelMarginCriterion.cu; 2.6.0")  # fmt: skip
 def multilabel_margin_loss_backward(op: Op, target: Target) -> Iterable[Launch]:
-    """A fill with 0, inputs made contiguous, then one kernel, a block per row."""
-    yield from zero(op.out)
+    """Inputs are made contiguous, then one kernel, a block per row; before 2.14 after a fill."""
+    if target.release < (2, 14):
+        yield from zero(op.out)
     arrays, copies = _compacted(op["self"], op["target"], op["is_target"], op["grad_output"])
     yield from copies
     if op.out.numel:
-        yield kernel("multilabel_margin_loss_backward_kernel", arrays, [op.out])
-
-
-@rule("aten._use_cudnn_ctc_loss", "aten._use_miopen_ctc_loss",
-      source="native/cudnn/LossCTC.cpp; 2.6.0")  # fmt: skip
-def use_cudnn_ctc_loss(op: Op, target: Target) -> Iterable[Launch]:
-    """A question about dtypes and lengths: nothing is launched."""
-    return ()
-
-
-@rule("aten._ctc_loss", source="native/LossCTC.cpp, cuda/LossCTC.cu; 2.6.0")
-def ctc_loss(op: Op, target: Target) -> Iterable[Launch]:
-    """Lengths and offsets are copied to the GPU (three memcpys), then one kernel. Lengths that are
-    tensors on the GPU are first read by the host."""
-    yield from _lengths_to_host(op)
-    sent, copies = _lengths_to_device(op["log_probs"].shape[1])
-    yield from copies
-    yield kernel(
-        "ctc_loss_log_alpha_gpu_kernel", [op["log_probs"], op["targets"], *sent], op.outputs
-    )
-
-
-@rule("aten._ctc_loss_backward", source="native/cuda/LossCTC.cu; 2.6.0")
-def ctc_loss_backward(op: Op, target: Target) -> Iterable[Launch]:
-    """Three memcpys, two fills, the beta kernel, then for small problems a kernel that collects,
-    for large ones exp, a logsumexp over the blanks and eight elementwise passes before the kernel
-    for the rest; last a kernel that clears the padding."""
-    yield from _lengths_to_host(op)
-    probs, alpha, grad = op["log_probs"], op["log_alpha"], op.out
-    steps, batch, classes = probs.shape
-    sent, copies = _lengths_to_device(batch)
-    yield from copies
-    beta = contiguous(alpha)
-    yield from fill(beta, because="-inf")
-    yield from fill(grad, because="-inf")
-    yield kernel("ctc_loss_backward_log_beta_gpu_kernel", [probs, op["targets"], *sent], [beta])
-    reads = [grad, op["grad"], alpha, beta, probs, op["targets"], op["neg_log_likelihood"], *sent]
-    if 2 * steps + 24 * batch // 10 + 2 * classes // 10 > 450:
-        yield from _collect_blanks(op, beta, target)
-        yield kernel("ctc_loss_backward_collect_nonblank_gpu_kernel", reads, [grad])
-    else:
-        yield kernel("ctc_loss_backward_collect_gpu_kernel", reads, [grad])
-    yield kernel("ctc_loss_zero_padded_gradients", [sent[0]], [grad])
-
-
-def _collect_blanks(op: Op, beta: Tensor, target: Target) -> Iterator[Launch]:
-    """The gradient of the blank class, which every other label is."""
-    probs, alpha, grad, dtype = op["log_probs"], op["log_alpha"], op.out, op.out.dtype
-    steps, batch, _ = probs.shape
-    yield from elementwise([grad], [probs], because="exp")
-    labels = alpha.shape[2] // 2 + 1
-    shape, stride = (batch, steps, labels), (*alpha.stride[:2], 2 * alpha.stride[2])
-    both = contiguous(alpha, shape=shape)
-    yield from elementwise([both], [view(t, shape, stride) for t in (alpha, beta)])
-    blanks = contiguous(alpha, shape=(batch, steps, 1))
-    yield from log_sum_exp(blanks, both, 2, target)
-    turned = view(blanks, (steps, batch, 1), (1, steps, 1))
-    likelihood: Tensor = op["neg_log_likelihood"]
-    likelihood = view(likelihood, (1, batch, 1), (batch, likelihood.stride[0], 1))
-    yield from elementwise([turned], [turned, likelihood], because="adds the likelihood")
-    yield from elementwise([turned], [turned, narrow(probs, 2, op["blank"], 1)])
-    yield from elementwise([turned], [turned], because="exp")
-    of_blank = narrow(grad, 2, op["blank"], 1)
-    yield from elementwise([of_blank], [of_blank, turned], because="subtracts")
-    scale: Tensor = op["grad"]
-    scale = view(scale, (1, batch, 1), (batch, scale.stride[0], 1))
-    yield from elementwise([grad], [grad, scale], because="times the loss' gradient")
-    if op["zero_infinity"]:
-        infinite, nothing = contiguous(likelihood, dtype="bool"), contiguous(grad, shape=())
-        yield from elementwise([infinite], [likelihood], because="is infinite")
-        yield from zero(nothing)
-        yield from elementwise(
-            [grad], [infinite, nothing, grad], compute=["bool", dtype, dtype], because="where"
-        )
-
-
-def _lengths_to_host(op: Op) -> Iterator[Launch]:
-    for name in ("input_lengths", "target_lengths"):
-        if isinstance(op[name], Tensor) and op[name].is_cuda:
-            host = Tensor(op[name].shape, op[name].stride, op[name].dtype, "cpu")
-            yield from copy(host, op[name], because="the host reads the lengths")
-
-
-def _lengths_to_device(batch: int) -> tuple[list[Tensor], list[Launch]]:
-    """Target lengths, input lengths and where each target starts, from pageable memory."""
-    host = Tensor((batch,), (1,), "int64", "cpu")
-    sent = [workspace(batch, "int64") for _ in range(3)]
-    found: list[Launch] = []
-    for array in sent:
-        found.append(memcpy("HtoD", host, array, because="lengths and offsets"))
-        found.append(sync("the copy comes from pageable memory"))
-    return sent, found
+        yield _by_rows("multilabel_margin_loss_backward_kernel", arrays, [op.out], op["self"])
 
 
 def _compacted(*arrays: Tensor | None) -> tuple[list[Tensor], list[Launch]]:
@@ -285,6 +194,11 @@ def _compacted(*arrays: Tensor | None) -> tuple[list[Tensor], list[Launch]]:
 def _per_row(name: str, reads: Sequence[Tensor], writes: list[Tensor], rows: int) -> Launch:
     grid, block = (-(-rows // _THREADS), 1, 1), (_THREADS, 1, 1)
     return kernel(name, reads, writes, because="a thread each", grid=grid, block=block)
+
+
+def _by_rows(name: str, reads: Sequence[Tensor], writes: list[Tensor], x: Tensor) -> Launch:
+    grid = (x.shape[0] if x.ndim > 1 else 1, 1, 1)
+    return kernel(name, reads, writes, because="a block per row", grid=grid, block=(128, 1, 1))
 
 
 def _one_block(rows: int) -> Dim3:

@@ -7,6 +7,7 @@ for autograd too (l1, kl_div, hinge, cosine, triplet …) never arrive here whol
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from kpredict.eager.copying import copy, expand, like, zero
 from kpredict.eager.elementwise import elementwise
@@ -56,7 +57,7 @@ def binary_cross_entropy(op: Op, target: Target) -> Iterable[Launch]:
     ins = [op["self"], op["target"]]
     losses = like(op["self"])
     if op["reduction"] == NONE:
-        losses = op.out
+        losses = replace(op.out, stride=losses.stride)
     yield from elementwise([losses], ins, because="loss per element")
     if op["weight"] is not None:
         yield from elementwise([losses], [losses, op["weight"]], because="weights")
@@ -71,7 +72,7 @@ def binary_cross_entropy_backward(op: Op, target: Target) -> Iterable[Launch]:
     """One elementwise pass, one more for a weight, one more for the mean."""
     x: Tensor = op["self"]
     grad = expand(op["grad_output"], x.shape)
-    out = op.out
+    out = replace(op.out, stride=like(x).stride)
     yield from elementwise([out], [grad, x, op["target"]], because="gradient per element")
     if op["weight"] is not None:
         yield from elementwise([out], [out, op["weight"]], because="weights")

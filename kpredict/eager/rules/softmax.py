@@ -31,9 +31,9 @@ _REGISTERS = 10
 )
 def softmax(op: Op, target: Target) -> Iterable[Launch]:
     """The input is made contiguous. Along the last dim: a warp per row to 2048 elements of at most
-    8192 bytes (1024 and 4096 when a half type goes to float); else a block per row, which keeps the
-    row in registers below 9217 elements, else in shared memory if it fits and is 16-byte aligned,
-    else reads it again. Along another dim: the spatial kernel."""
+    8192 bytes (when a half type goes to float, half as much before 2.14); else a block per row,
+    which keeps the row in registers below 9217 elements, else in shared memory if it fits and is
+    16-byte aligned, else reads it again. Along another dim: the spatial kernel."""
     return normalize(op.out, op["self"], op["dim"], target)
 
 
@@ -46,7 +46,7 @@ def normalize(out: Tensor, x: Tensor, dim: int, target: Target) -> Iterator[Laun
     x = at_least_1d(x)
     outer, size, inner = _around(x, dim)
     to_float = out.dtype != x.dtype
-    most = 1024 if to_float else 2048
+    most = 1024 if to_float and target.release < (2, 14) else 2048
     if inner > 1:
         yield kernel(
             "cunn_SpatialSoftMaxForward", [x], [out], block=_spatial_block(size, inner),
