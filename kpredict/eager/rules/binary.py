@@ -33,8 +33,8 @@ _JIT = {
 }  # fmt: skip
 _JIT_COMPLEX = {
     "logical_and": "logical_and_kernel", "logical_or": "logical_or_kernel",
-    "logical_xor": "logical_xor_kernel", "sigmoid_backward": "sigmoid_backward",
-    "tanh_backward": "tanh_backward",
+    "logical_xor": "logical_xor_kernel", "logaddexp": "logaddexp_kernel",
+    "sigmoid_backward": "sigmoid_backward", "tanh_backward": "tanh_backward",
 }  # fmt: skip
 _JIT_HALF_COMPLEX = {"mul": "mul_kernel", "div": "div_kernel", "pow": "pow_kernel"}
 
