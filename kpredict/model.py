@@ -324,6 +324,11 @@ class Launch:
     flops: int = 0
 
     @property
+    def moved(self) -> int:
+        """Bytes read and written."""
+        return sum(a.bytes for a in (*self.reads, *self.writes))
+
+    @property
     def threads(self) -> int | None:
         if self.grid is None or self.block is None:
             return None

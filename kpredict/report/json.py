@@ -50,7 +50,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "inputs": list(entry.inputs),
         "plans": {
             mode.value: {
-                phase.value: plan_document(plan, entry.array_names.get(mode, {}))
+                phase.value: plan_document(plan, entry.array_names.get(mode, {}), entry.file)
                 for phase, plan in phases
             }
             for mode, phases in entry.plans.items()
@@ -64,15 +64,22 @@ def _entry(entry: Entry) -> dict[str, Any]:
             for a in entry.assumptions
         ],
         "unknowns": [
-            {"op": u.op, "reason": u.reason, "lines": [s.line for s in u.lines]}
+            {
+                "op": u.op,
+                "reason": u.reason,
+                "lines": [s.line for s in u.lines if s.file == entry.file],
+            }
             for u in entry.unknowns
         ],
         "calls": {str(line): n for line, n in entry.calls.items() if n > 1},
     }
 
 
-def plan_document(plan: Plan, known: Mapping[int, str] | None = None) -> dict[str, Any]:
-    """One plan, predicted or measured; `known` names its storages."""
+def plan_document(
+    plan: Plan, known: Mapping[int, str] | None = None, file: str | None = None
+) -> dict[str, Any]:
+    """One plan, predicted or measured; `known` names its storages. A launch's `lines` are those in
+    `file` (None: in any), its `places` the lines of other files."""
     names = array_names(plan, known or {})
     arrays, size = plan.transfers
     return {
@@ -83,7 +90,7 @@ def plan_document(plan: Plan, known: Mapping[int, str] | None = None) -> dict[st
         "syncs": plan.syncs.hi,
         "transfers": {"arrays": arrays, "bytes": size},
         "round_trips": {"arrays": len(plan.round_trips), "bytes": plan.round_trip_bytes},
-        "launches": [_launch(launch, names) for launch in plan.launches],
+        "launches": [_launch(launch, names, file) for launch in plan.launches],
         "intermediates": [
             {
                 "name": names.get(r.tensor.storage, ""), "shape": list(r.tensor.shape),
@@ -104,14 +111,15 @@ def _count(count: Count) -> dict[str, int]:
     return {"lo": count.lo, "hi": count.hi}
 
 
-def _launch(launch: Launch, names: Mapping[int, str]) -> dict[str, Any]:
+def _launch(launch: Launch, names: Mapping[int, str], file: str | None) -> dict[str, Any]:
     return {
         "kind": launch.kind.value,
         "name": launch.name,
         "count": _count(launch.count),
         "expected": launch.expected,
         "ops": list(launch.ops),
-        "lines": [s.line for s in launch.lines],
+        "lines": [s.line for s in launch.lines if file in (None, s.file)],
+        "places": [f"{s.file}:{s.line}" for s in launch.lines if file not in (None, s.file)],
         "reads": [_access(a, names) for a in launch.reads],
         "writes": [_access(a, names) for a in launch.writes],
         "basis": launch.basis.value,

@@ -6,6 +6,7 @@ In: an Entry. Out: a Row per line of its file, and which lines are worth showing
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -73,7 +74,7 @@ def _add_eager(entry: Entry, phase: Phase, plan: Plan, found: dict[int, Row]) ->
             row.sync = True
         else:
             row.copies += launch.count.hi
-        row.bytes += sum(a.bytes for a in (*launch.reads, *launch.writes))
+        row.bytes += launch.moved
     for trip in plan.round_trips:
         writer = plan.launches[trip.writer]
         found[_lines_of(entry, writer.lines)[0]].round_trip = True
@@ -81,6 +82,36 @@ def _add_eager(entry: Entry, phase: Phase, plan: Plan, found: dict[int, Row]) ->
 
 def _lines_of(entry: Entry, spans: tuple[Span, ...]) -> list[int]:
     return [s.line for s in spans if s.file == entry.file] or [NOWHERE]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Launches that share a place outside the entry's file."""
+
+    where: str
+    kernels: Count
+    bytes: int
+
+
+def elsewhere(entry: Entry) -> list[Group]:
+    """What no line of the entry's file led to: by module path with its numbers as `*`, else by
+    file and line; most kernels first."""
+    reference = Mode.EAGER if Mode.EAGER in entry.plans else next(iter(entry.plans), None)
+    kernels: dict[str, Count] = {}
+    moved: dict[str, int] = {}
+    for phase, plan in entry.plans[reference] if reference is not None else ():
+        for launch in plan.launches:
+            if _lines_of(entry, launch.lines) != [NOWHERE]:
+                continue
+            where = re.sub(r"(?<=\.)\d+(?=\.|$)", "*", launch.module)
+            if not where:
+                span = next(iter(launch.lines), None)
+                where = f"{span.file}:{span.line}" if span else f"({phase.value})"
+            counted = launch.kind in (Kind.KERNEL, Kind.LIBRARY)
+            kernels[where] = kernels.get(where, ZERO) + (launch.count if counted else ZERO)
+            moved[where] = moved.get(where, 0) + launch.moved
+    groups = [Group(where, kernels[where], moved[where]) for where in kernels]
+    return sorted(groups, key=lambda g: (-g.kernels.hi, -g.bytes, g.where))
 
 
 def shown_lines(entry: Entry, found: Mapping[int, Row], whole: bool = False) -> list[int]:

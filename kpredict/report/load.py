@@ -8,7 +8,7 @@ KpredictError for text that is not such a report.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
@@ -130,7 +130,7 @@ def _plan(file: str, p: Json, storages: dict[str, int], doubts: Mapping[str, Any
             _dim3(x.get("grid")),
             _dim3(x.get("block")),
             tuple(x["ops"]),
-            _spans(file, x["lines"]),
+            (*_spans(file, x["lines"]), *_places(x.get("places", ()))),
             x.get("module", ""),
             Phase(x.get("phase", "forward")),
             x.get("region", ""),
@@ -166,6 +166,11 @@ def _dim3(value: Any) -> Dim3 | None:
 
 def _span(file: str, line: int | None) -> Span | None:
     return None if line is None else Span(file, line)
+
+
+def _places(places: Iterable[str]) -> tuple[Span, ...]:
+    parts = (p.rpartition(":") for p in places)
+    return tuple(Span(file, int(line)) for file, _, line in parts)
 
 
 def _spans(file: str, lines: list[int]) -> tuple[Span, ...]:

@@ -38,15 +38,18 @@ def likely(count: Count, guess: int) -> str:
     return str(count) if count.exact else f"{count} (~{guess})"
 
 
-def ranges(numbers: Iterable[int], prefix: str = "") -> str:
-    """`1-3,7` for 1, 2, 3, 7; each part with the prefix."""
+def ranges(numbers: Iterable[int], prefix: str = "", limit: int = 0) -> str:
+    """`1-3,7` for 1, 2, 3, 7; each part with the prefix; `limit` parts at most (0: all)."""
     parts: list[list[int]] = []
     for n in sorted(set(numbers)):
         if parts and n == parts[-1][1] + 1:
             parts[-1][1] = n
         else:
             parts.append([n, n])
-    return ",".join(f"{prefix}{a}" if a == b else f"{prefix}{a}-{b}" for a, b in parts)
+    texts = [f"{prefix}{a}" if a == b else f"{prefix}{a}-{b}" for a, b in parts]
+    if limit and len(texts) > limit:
+        texts = [*texts[: limit - 1], "..", texts[-1]]
+    return ",".join(texts).replace(",..,", "..")
 
 
 def listed(words: Sequence[str], limit: int = 0) -> str:

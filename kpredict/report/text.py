@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from kpredict.model import ZERO, Count, Entry, Launch, Mode, Phase, Plan, Report, Target
+from kpredict.model import ZERO, Count, Entry, Launch, Mode, Phase, Plan, Report, Span, Target
 from kpredict.report.arrays import array_names
-from kpredict.report.lines import NOWHERE, Row, fused_mode, numbered, rows, shown_lines
+from kpredict.report.lines import NOWHERE, Row, elsewhere, fused_mode, numbered, rows, shown_lines
 from kpredict.report.quantities import expected, likely, listed, plural, ranges, size
 
 _LEGEND_LIMIT = 24
+_ELSEWHERE_LIMIT = 16
 _TITLES = {Mode.EAGER: "eager", Mode.COMPILED: "compiled", Mode.AS_WRITTEN: "as written"}
 _UNICODE = {
     "bar": "│", "gap": "⋮", "trip": "↺", "sync": "‼", "break": "✂", "unknown": "?", "more": "…",
@@ -143,6 +144,23 @@ def _annotated(entry: Entry, style: Style) -> Iterator[str]:
     if NOWHERE in found:
         yield style.paint(gutter("", cells[NOWHERE]) + f" {bar} ", CYAN) + "(not from a line here)"
     yield from _key(found, style)
+    if NOWHERE in found:
+        yield from _elsewhere(entry, style)
+
+
+def _elsewhere(entry: Entry, style: Style) -> Iterator[str]:
+    """What came from no line of the file, by module or by the place in other files."""
+    groups = elsewhere(entry)
+    if len(groups) < 2:
+        return
+    yield ""
+    shown = groups if style.verbose else groups[:_ELSEWHERE_LIMIT]
+    table = [["from elsewhere", "kernels", "moved"]]
+    table += [[g.where, str(g.kernels), size(g.bytes)] for g in shown]
+    yield from _aligned(table, style)
+    if len(shown) < len(groups):
+        more = f"{style.sign('more')} {len(groups) - len(shown)} more; -v shows all"
+        yield style.paint(f"  {more}", DIM)
 
 
 def _cells(row: Row, calls: int, style: Style) -> dict[str, str]:
@@ -290,7 +308,7 @@ def _launches(entry: Entry, style: Style) -> Iterator[str]:
             for phase, plan in entry.plans[mode]
         }
         table = [
-            _launch_cells(i, phase, launch, names[phase], style)
+            _launch_cells(i, phase, launch, names[phase], entry.file, style)
             for i, (phase, launch) in enumerate(launches[:limit], 1)
         ]
         yield from _table(table, style)
@@ -301,7 +319,7 @@ def _launches(entry: Entry, style: Style) -> Iterator[str]:
 
 
 def _launch_cells(
-    number: int, phase: Phase, launch: Launch, names: Mapping[int, str], style: Style
+    number: int, phase: Phase, launch: Launch, names: Mapping[int, str], file: str, style: Style
 ) -> list[str]:
     count = (
         ""
@@ -310,13 +328,12 @@ def _launch_cells(
     )
     reads = listed([names[a.tensor.storage] for a in launch.reads], 0 if style.verbose else 4)
     writes = listed([names[a.tensor.storage] for a in launch.writes], 0 if style.verbose else 4)
-    moved = sum(a.bytes for a in (*launch.reads, *launch.writes))
-    lines = ranges(s.line for s in launch.lines)
-    ops = listed([short_op(o) for o in launch.ops], 0 if style.verbose else 6)
+    ops = listed([short_op(o) for o in launch.ops], 0 if style.verbose else 4)
+    arrays = f"{reads} -> {writes}" if reads or writes else ""
     cells = [
         f"#{number}", "" if phase is Phase.FORWARD else phase.value, launch.name, count, ops,
-        _at_lines(lines), f"{reads} -> {writes}" if reads or writes else "",
-        size(moved) if moved else "",
+        _places(launch.lines, file, 0 if style.verbose else 4), arrays,
+        size(launch.moved) if launch.moved else "",
     ]  # fmt: skip
     if style.verbose:
         cells.append(f"{launch.threads:,} threads" if launch.threads else "")
@@ -325,10 +342,17 @@ def _launch_cells(
     return cells
 
 
-def _at_lines(lines: str) -> str:
-    if not lines:
-        return ""
-    return f"lines {lines}" if "-" in lines or "," in lines else f"line {lines}"
+def _places(spans: Sequence[Span], file: str, limit: int) -> str:
+    """`lines 3,7-9` of the entry's file; `other.py:12` when it is not from there."""
+    here = ranges((s.line for s in spans if s.file == file), limit=limit)
+    if here:
+        return f"lines {here}" if "-" in here or "," in here or ".." in here else f"line {here}"
+    files = list(dict.fromkeys(s.file for s in spans))
+    told = [
+        f"{f.rpartition('/')[2]}:{ranges((s.line for s in spans if s.file == f), limit=limit)}"
+        for f in files
+    ]
+    return listed(told, limit and 2)
 
 
 def short_op(op: str) -> str:

@@ -48,12 +48,13 @@ def known_without_running(source: Source, request: Request) -> bool:
     told = _told(request)
     wanted = [source.find(name) for name in request.names]
     if not request.names:
-        return source.conventional is not None or any(
+        return bool(source.conventional) or any(
             not _lacks(e, _specs(e, told, request.dims)) and (_is_told(e, told, request.dims))
             for e in _candidates(source)
         )
     return all(
-        e is not None and (e == source.conventional or not _lacks(e, _specs(e, told, request.dims)))
+        e is not None
+        and (e.name == source.conventional or not _lacks(e, _specs(e, told, request.dims)))
         for e in wanted
     )
 
@@ -72,7 +73,7 @@ def choose(loaded: Loaded, request: Request) -> Iterator[Chosen | Failure]:
             if not callable(value):
                 yield _no_such(loaded, request, name)
                 continue
-            entry = _entry_of(name, value)
+            entry = _entry_of(name, value, loaded.path)
         chosen = _choose_one(loaded, request, entry, told)
         yield chosen if isinstance(chosen, Chosen) else _failure(request, entry, *chosen)
 
@@ -82,15 +83,21 @@ def _choose_all(
 ) -> Iterator[Chosen | Failure]:
     source = loaded.source
     conventional = source.conventional
-    if conventional is None and source.entry and source.entry not in loaded.namespace:
-        yield _no_such(loaded, request, source.entry)
+    if conventional and source.find(conventional) is None:
+        value = _look_up(loaded.namespace, conventional)
+        if not callable(value):
+            yield _no_such(loaded, request, conventional)
+            return
+        entry = _entry_of(conventional, value, loaded.path)
+        chosen = _choose_one(loaded, request, entry, told)
+        yield chosen if isinstance(chosen, Chosen) else _failure(request, entry, *chosen)
     for entry in _candidates(source):
         wanted = (
-            entry == conventional
+            entry.name == conventional
             or entry.name in loaded.seen
             or _is_told(entry, told, request.dims)
         )
-        if not wanted and (conventional is not None or entry.kind is EntryKind.METHOD):
+        if not wanted and (conventional or entry.kind is EntryKind.METHOD):
             continue
         if not wanted and not any(p.required for p in entry.parameters):
             continue
@@ -156,7 +163,7 @@ def _choose_one(
     """A Chosen, or (what is missing, what to do)."""
     specs = _specs(entry, told, request.dims)
     lacking = _lacks(entry, specs)
-    conventional = entry == loaded.source.conventional
+    conventional = entry.name == loaded.source.conventional
     seen = loaded.seen.get(entry.name)
     if lacking and not conventional and seen is None:
         return _missing(entry, lacking, request)
@@ -211,7 +218,7 @@ def _init_arguments(
     told = {n: build(s) for n, s in init.items()}
     get = loaded.namespace.get("get_init_inputs")
     conventional = loaded.source.conventional
-    if get is None or conventional is None or owner != conventional.name.partition(".")[0]:
+    if get is None or owner != conventional.partition(".")[0]:
         return (), told
     given = get()
     if isinstance(given, Mapping):
@@ -354,18 +361,41 @@ _KINDS: Mapping[Any, str] = {
 }
 
 
-def _entry_of(name: str, value: Any) -> EntryPoint:
-    """An entry for a callable that the file binds without a def: an instance, an import."""
-    is_module = isinstance(value, torch.nn.Module)
+def _entry_of(name: str, value: Any, path: str) -> EntryPoint:
+    """An entry for a callable whose kind only its value tells: an instance, a class, an import."""
+    is_class = inspect.isclass(value) and issubclass(value, torch.nn.Module)
+    is_module = is_class or isinstance(value, torch.nn.Module)
+    init = _parameters_of(value.__init__)[1:] if is_class else ()
     target = value.forward if is_module else value
+    return EntryPoint(
+        name,
+        EntryKind.MODULE if is_module else EntryKind.FUNCTION,
+        _line_of(type(value) if is_module and not is_class else value, path),
+        0,
+        _parameters_of(target)[1:] if is_class else _parameters_of(target),
+        init,
+    )
+
+
+def _parameters_of(target: Any) -> tuple[Parameter, ...]:
     try:
-        parameters = tuple(
-            Parameter(p.name, _KINDS.get(p.kind, "positional"), p.default is not p.empty)
-            for p in inspect.signature(target).parameters.values()
-        )
+        parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
-        parameters = ()
-    return EntryPoint(name, EntryKind.MODULE if is_module else EntryKind.FUNCTION, 0, 0, parameters)
+        return ()
+    return tuple(
+        Parameter(p.name, _KINDS.get(p.kind, "positional"), p.default is not p.empty)
+        for p in parameters
+    )
+
+
+def _line_of(value: Any, path: str) -> int:
+    """Where the file defines it; 0 when another file does."""
+    try:
+        if inspect.getsourcefile(value) == path:
+            return inspect.getsourcelines(value)[1]
+    except (OSError, TypeError):
+        pass
+    return 0
 
 
 def _missing(entry: EntryPoint, lacking: Sequence[str], request: Request) -> tuple[str, str]:

@@ -77,6 +77,11 @@ class Source:
         return next((e for e in self.entries if e.name == name), None)
 
     @property
-    def conventional(self) -> EntryPoint | None:
-        """The entry that `get_inputs()` is for: what ENTRY names, else the class `Model`."""
-        return self.find(self.entry or "Model") if "get_inputs" in self.defines else None
+    def conventional(self) -> str:
+        """What `get_inputs()` is for: the name in ENTRY, else the class `Model`, else nothing.
+
+        ENTRY may name anything callable that the file binds, also what no `def` makes.
+        """
+        if "get_inputs" not in self.defines:
+            return ""
+        return self.entry or ("Model" if "Model" in self.defines else "")

@@ -118,11 +118,11 @@ def test_conventions_are_read() -> None:
     assert source.training
     assert source.stated == -1.5
     assert source.has_main_block
-    assert source.conventional == source.find("step")
+    assert source.conventional == "step"
 
 
 def test_without_get_inputs_no_entry_is_conventional() -> None:
-    assert read("class Model(nn.Module):\n    def forward(self, x): ...\n").conventional is None
+    assert read("class Model(nn.Module):\n    def forward(self, x): ...\n").conventional == ""
 
 
 def test_suppressions_are_kept_with_codes_and_reasons() -> None:
