@@ -145,8 +145,8 @@ def can_be_called(name: str, inputs: Inputs) -> bool:
 def arguments(name: str, inputs: Inputs) -> tuple[Any, list[tuple[Any, Any]]]:
     """(overload, one (schema argument, value) each). A tensor's value is a Made."""
     reasons = []
-    for schema in schemas(name):
-        if any(a.is_out for a in schema.arguments) or schema.overload_name.startswith("prim"):
+    for schema in sorted(schemas(name), key=lambda s: any(a.is_out for a in s.arguments)):
+        if schema.overload_name.startswith("prim"):
             continue
         try:
             given = _fit(schema, inputs)
@@ -210,8 +210,6 @@ def _value(argument: Any, dims: Any, kind: Any, stride: Any, concrete: Any) -> A
         types = kind if isinstance(kind, list) else ["float"] * len(dims)
         return [Made(tuple(d), None, dtype_of(t) or "float32")
                 for d, t in zip(dims, types, strict=False)]  # fmt: skip
-    if wanted == "Tensor" and argument.name == "other" and kind == "":
-        return Made((), (), "float64")  # old profilers leave out a Python number made a tensor
     if wanted == "Tensor" or ("Tensor" in wanted and wanted != "Optional[Tensor]"):
         raise NotRecorded(f"{argument.name} was not recorded")
     if kind in _SCALARS and ("Device" in wanted or "Tensor" in wanted):
