@@ -9,15 +9,26 @@ from __future__ import annotations
 
 from math import prod
 
-from kpredict.eager.copying import copy, read_by_host, zero
+from kpredict.eager.calling import Host
+from kpredict.eager.copying import copy, expand, read_by_host, zero
 from kpredict.eager.elementwise import indexed
-from kpredict.eager.launches import contiguous, library, workspace
+from kpredict.eager.launches import contiguous, kernel, library, workspace
 from kpredict.eager.reducing import reduce
 from kpredict.eager.rules.reductions import truth_of
 from kpredict.eager.shaping import permute
-from kpredict.model import Launch, Target, Tensor
+from kpredict.model import Launch, Op, Target, Tensor
 
 LETTER = {"float32": "S", "float64": "D", "complex64": "C", "complex128": "Z"}
+
+
+def tensors_of(op: Op) -> list[Tensor]:
+    """The outputs that there are."""
+    return [t for t in op.outputs if isinstance(t, Tensor)]
+
+
+def error_codes(a: Tensor) -> Tensor:
+    """`info`: one number per matrix."""
+    return contiguous(a, shape=a.shape[:-2], dtype="int32")
 
 
 def batch_of(t: Tensor) -> int:
@@ -78,6 +89,8 @@ def check_info(info: Tensor, target: Target) -> list[Launch]:
 def factor_lu(a: Tensor, lu: Tensor, pivots: Tensor, info: Tensor) -> list[Launch]:
     """linalg_lu_factor_ex: a copy in columns, then cuSOLVER per matrix; a batch of square matrices
     below 512 rows goes to cuBLAS at once."""
+    if lu.numel == 0:
+        return zero(info, because="nothing to factor")
     found = copy(lu, a, because="the factors replace a copy of the input")
     rows, columns = lu.shape[-2:]
     letter = LETTER[lu.dtype]
@@ -88,6 +101,17 @@ def factor_lu(a: Tensor, lu: Tensor, pivots: Tensor, info: Tensor) -> list[Launc
     found += pointers(batch_of(lu))
     flops *= batch_of(lu)
     return [*found, solver(f"cublas{letter}getrfBatched", [lu], written, flops=flops)]
+
+
+def unpack_pivots(host: Host, pivots: Tensor, n: int) -> Tensor:
+    """LAPACK's row swaps as a permutation."""
+    perm = contiguous(pivots, shape=(*pivots.shape[:-1], n), dtype="int64")
+    host.add(indexed(contiguous(perm, shape=(n,)), because="the identity permutation"))
+    if perm.ndim > 1:
+        one = contiguous(perm, shape=(n,))
+        host.add(copy(perm, expand(one, perm.shape), because="one per matrix"))
+    host.add([kernel("_elementwise_kernel", [pivots], [perm], because="applies the row swaps")])
+    return perm
 
 
 def solve_triangle(a: Tensor, b: Tensor) -> list[Launch]:

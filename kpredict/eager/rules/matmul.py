@@ -16,6 +16,7 @@ from kpredict.eager.gemm import (
     release,
 )
 from kpredict.eager.launches import contiguous, kernel
+from kpredict.eager.operands import view
 from kpredict.eager.registry import rule
 from kpredict.model import Dim3, Launch, Op, Target, Tensor
 
@@ -230,6 +231,27 @@ def baddbmm(op: Op, target: Target) -> Iterable[Launch]:
             yield from elementwise([result], [result])
         return
     yield from multiply_batch(result, a, b, target, adds=beta != 0)
+
+
+@rule("aten.addbmm", source="aten/src/ATen/native/LinearAlgebra.cpp addbmm_impl_, 2.6")
+def addbmm(op: Op, target: Target) -> Iterable[Launch]:
+    """The addend is copied into the result unless beta is 0; then one GEMM per matrix adds onto
+    it."""
+    result, addend, a, b = result_of(op), op["self"], op["batch1"], op["batch2"]
+    beta = op["beta"]
+    if beta != 0 and addend.storage != result.storage:
+        yield from copy(result, expand(addend, result.shape), because="starts from the addend")
+    if a.shape[0] == 0:
+        yield from zero(result) if beta == 0 else elementwise([result], [result])
+    for matrix in range(a.shape[0]):
+        args = {"self": result, "mat1": _matrix(a, matrix), "mat2": _matrix(b, matrix)}
+        step = Op("aten.addmm_.default", {**args, "beta": beta, "alpha": op["alpha"]}, (result,))
+        yield from add_product(step, target)
+        beta = 1
+
+
+def _matrix(t: Tensor, i: int) -> Tensor:
+    return view(t, t.shape[1:], t.stride[1:], i * t.stride[0])
 
 
 @rule("aten._int_mm", source=_BLAS)
