@@ -21,6 +21,7 @@ Window = tuple[float, float]
 _REGION = re.compile(r"Torch-Compiled Region|CompiledFunction|CompiledFxGraph|CompileBackward")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)")
 _MODULE = "nn.Module: "
+_REMEMBERED = 4096
 # annotations that old profilers file under operators
 _NO_OPS = re.compile(
     r"(ProfilerStep#|Optimizer\.|enumerate\(|DistributedDataParallel)"
@@ -96,7 +97,7 @@ def place_of(trace: Trace, span: int) -> Place:
 
 
 class Places:
-    """`place_of` with memory: many launches share one span."""
+    """`place_of` with a short memory: launches that share a span follow each other."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -104,6 +105,8 @@ class Places:
 
     def __getitem__(self, span: int) -> Place:
         if span not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
             self._known[span] = place_of(self._trace, span)
         return self._known[span]
 
