@@ -69,7 +69,8 @@ def _add_eager(entry: Entry, phase: Phase, plan: Plan, found: dict[int, Row]) ->
     for launch in plan.launches:
         row = found.setdefault(_lines_of(entry, launch.lines)[0], Row())
         if launch.kind in (Kind.KERNEL, Kind.LIBRARY):
-            row.eager[phase] = row.eager.get(phase, ZERO) + launch.count
+            inner = launch.phase if phase is Phase.FORWARD else phase  # it may call autograd itself
+            row.eager[inner] = row.eager.get(inner, ZERO) + launch.count
         elif launch.kind is Kind.SYNC:
             row.sync = True
         else:

@@ -22,6 +22,7 @@ from kpredict.session.count import LineCounter
 from kpredict.session.paths import relabel, shown_path
 from kpredict.session.sandbox import confine
 from kpredict.source.nouns import Source
+from kpredict.targets import target as find_target
 
 if TYPE_CHECKING:  # these import torch, whose absence is an answer too
     from kpredict.capture.world import World
@@ -65,14 +66,10 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
         send(Stage("importing torch"))
         import torch
     except ImportError as error:
-        yield Failure(
-            request.file, f"torch cannot be imported: {error}.",
-            "Install it (pip install 'torch-kpredict[torch]'), or use kpredict check --static.",
-        )  # fmt: skip
+        yield from without_torch(request, source, error)
         return
     from kpredict.capture.world import pretend_cuda
     from kpredict.session import choose as choosing
-    from kpredict.targets import target as find_target
 
     target = find_target(request.target, torch.__version__.split("+")[0], request.cuda)
     yield target
@@ -99,6 +96,21 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
         yield from (f for f in skipped if not f.skipped or not is_covered(f, source, busy))
         if script is not None:
             yield script
+
+
+def without_torch(request: Request, source: Source, error: ImportError) -> Iterator[Message]:
+    """What the source alone tells; a torch that is there and broken is an error."""
+    target = find_target(request.target, cuda=request.cuda)
+    yield target
+    hint = "Install it (pip install 'torch-kpredict[torch]'), or use kpredict check --static."
+    if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+        from kpredict.session.from_source import read_entries
+
+        entries = list(read_entries(request, source.text, target))
+        yield from entries
+        if entries:
+            return
+    yield Failure(request.file, f"torch cannot be imported: {error}.", hint)
 
 
 def lines_of(entry: Entry) -> set[int]:
