@@ -9,10 +9,12 @@ the assumption is kept for the report. An op whose result shape depends on data 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch._C import DispatchKey
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_map
 
@@ -190,9 +192,16 @@ def _allclose(x: torch.Tensor, y: torch.Tensor, *tolerances: Any, **named: Any) 
 
 
 PARTS: Mapping[OpOverload, Callable[..., Any]] = MappingProxyType(
-    {aten.equal.default: _equal, aten.allclose.default: _allclose}
+    {
+        aten.equal.default: _equal,
+        aten.allclose.default: _allclose,
+        aten._pack_padded_sequence.default: partial(
+            aten._pack_padded_sequence.default._op_dk, DispatchKey.CompositeExplicitAutograd
+        ),
+    }
 )
-"""Ops that compute on the device and read the result: heard as the ops they are made of."""
+"""Ops that compute on the device and read the result, or read lengths on the host: heard as the ops
+they are made of."""
 
 
 @answers(aten.masked_scatter_backward.default)
