@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kpredict.eager.copying import compact, copy
+from kpredict.eager.copying import copy
 from kpredict.eager.launches import Array, contiguous, library
 from kpredict.eager.splitting import kernels_of
 from kpredict.model import Launch, Target, Tensor
@@ -65,17 +65,24 @@ def blas_call(
     )  # fmt: skip
 
 
-def as_blas_matrix(t: Tensor) -> tuple[Tensor, list[Launch]]:
+def as_blas_matrix(t: Tensor, row_major_result: bool = True) -> tuple[Tensor, list[Launch]]:
     """prepare_matrix_for_cublas: taken as it is when dense, or when one stride is 1 and the other
-    spans it; else a contiguous copy."""
-    if t.is_dense:
-        return t, []
+    spans it; else a contiguous copy. cuBLAS conjugates only what it also transposes."""
     rows, cols = t.shape
-    if t.stride[0] == 1 and t.stride[1] >= max(1, rows):
-        return t, []
-    if t.stride[1] == 1 and t.stride[0] >= max(1, cols):
-        return t, []
-    return compact(t)
+    if t.is_dense:
+        by_row = t.is_contiguous
+    elif t.stride[0] == 1 and t.stride[1] >= max(1, rows):
+        by_row = False
+    elif t.stride[1] == 1 and t.stride[0] >= max(1, cols):
+        by_row = True
+    else:
+        return copied(t)
+    return _conjugated(t) if by_row == row_major_result else (t, [])
+
+
+def _conjugated(t: Tensor) -> tuple[Tensor, list[Launch]]:
+    """`t.resolve_conj()`: itself, or a conjugated copy."""
+    return copied(t) if t.lazy == "conj" else (t, [])
 
 
 def as_blas_batch(
@@ -85,11 +92,11 @@ def as_blas_batch(
     the length beside it, or when contiguous without stride 0; else a contiguous copy."""
     fast, leading = (2, 1) if result_is_row_major else (1, 2)
     if t.stride[fast] == 1 and t.stride[leading] >= max(1, m):
-        return t, []
+        return _conjugated(t)
     if t.stride[leading] == 1 and t.stride[fast] >= max(1, n):
         return t, []
     if t.is_contiguous and t.stride[1] != 0 and t.stride[2] != 0:
-        return t, []
+        return _conjugated(t) if result_is_row_major else (t, [])
     return copied(t)
 
 

@@ -42,8 +42,8 @@ def multiply(
 ) -> Iterator[Launch]:
     """One 2-D product into `result`, after copies of operands cuBLAS cannot take as they are."""
     c, after = as_blas_matrix(result)
-    a, before_a = as_blas_matrix(mat1)
-    b, before_b = as_blas_matrix(mat2)
+    a, before_a = as_blas_matrix(mat1, c.is_contiguous)
+    b, before_b = as_blas_matrix(mat2, c.is_contiguous)
     # for a row-major result cuBLAS computes the transposed product: mat2 is prepared first
     yield from after if c is not result else []
     yield from (*before_b, *before_a) if c.is_contiguous else (*before_a, *before_b)
