@@ -13,12 +13,52 @@ import gzip
 import json
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from kpredict.source.fusion import estimate
 from kpredict.source.infer.counting import calls, default_target
 from kpredict.source.infer.entries import read_conventional
-from kpredict.source.infer.trace import Missing, count, steps, walk
+from kpredict.source.infer.trace import Interval, Missing, count, steps, walk
+
+
+def by_line(launched: Iterable[tuple[int, Interval]]) -> dict[int, Interval]:
+    lines: dict[int, Interval] = {}
+    for line, n in launched:
+        lines[line] = lines.get(line, Interval(0, 0)) + n
+    return {line: n for line, n in lines.items() if n.hi != 0}
+
+
+def compare_lines(paths: list[Path]) -> None:
+    """Kernels of each source line: read from source against one run on the pretended GPU."""
+    from kpredict.model import Kind, Mode, Phase
+    from kpredict.request import Request
+    from kpredict.session.ask import analyse
+
+    target = default_target()
+    report = analyse([Request(str(p), modes=(Mode.EAGER,), phases=(Phase.FORWARD,)) for p in paths])
+    equal = total = 0
+    for entry in report.entries:
+        plan = entry.plans[Mode.EAGER].forward
+        if plan is None:
+            continue
+        want = by_line(
+            (x.lines[0].line, Interval.of(x.count) if x.kind is Kind.KERNEL else Interval(1, 1))
+            for x in plan.launches
+            if x.kind in (Kind.KERNEL, Kind.LIBRARY) and x.lines
+        )
+        read = read_conventional(Path(entry.file).read_text(), entry.file, target)
+        assert read is not None
+        got = by_line((s.place.line, calls(s, target)) for s in steps(read.items))
+        total += len(want)
+        same = sum(got.get(line) == n for line, n in want.items())
+        equal += same
+        if same < len(want):
+            odd = {
+                line: f"{got.get(line)} for {n}" for line, n in want.items() if got.get(line) != n
+            }
+            print(f"{Path(entry.file).name}: {odd}")
+    print(f"lines equal: {equal}/{total} = {equal / max(total, 1):.1%}")
 
 
 def main() -> None:
@@ -27,6 +67,7 @@ def main() -> None:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("-v", action="store_true")
+    parser.add_argument("--lines", action="store_true", help="compare line by line with capture")
     options = parser.parse_args()
     target = default_target()
     truth = {}
@@ -47,7 +88,7 @@ def main() -> None:
         path = options.programs / name
         try:
             read = read_conventional(path.read_text(), name, target)
-        except Exception as error:  # noqa: BLE001 — a crash is what this prints
+        except Exception as error:
             print(f"{name:42} CRASH {type(error).__name__}: {error}")
             if options.v:
                 raise
@@ -77,8 +118,13 @@ def main() -> None:
                 print(f"    {step.place.line:4} {step.name:45} {calls(step, target)!s:>6}",
                       *map(str, step.arrays), "->", *map(str, step.results))  # fmt: skip
     n = tally["programs"]
+    if options.lines:
+        compare_lines([options.programs / n for n in sorted(truth) if n.startswith(options.only)])
     m = tally["compiled"]
-    print(f"fused estimate within 1: {tally['fused within 1']}/{m} = {tally['fused within 1'] / max(m, 1):.1%}")
+    print(
+        f"fused estimate within 1: {tally['fused within 1']}/{m} = "
+        f"{tally['fused within 1'] / max(m, 1):.1%}"
+    )
     for key in ("inside", "width 0", "exact"):
         print(f"{key:10} {tally[key]}/{n} = {tally[key] / max(n, 1):.1%}")
 

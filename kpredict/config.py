@@ -77,7 +77,9 @@ def load(path: Path | None) -> Config:
         return Config()
     table = _table(path)
     if table is None:
-        raise KpredictError(f"{path.name} has no [tool.kpredict] table.", "Add one, or leave out --config.")
+        raise KpredictError(
+            f"{path.name} has no [tool.kpredict] table.", "Add one, or leave out --config."
+        )
     return parse(table, path.parent)
 
 
@@ -100,7 +102,9 @@ def parse(table: Mapping[str, Any], root: Path | None = None) -> Config:
     for row in table.get("entry", ()):
         _expect(row, _ENTRY_KINDS, "[[tool.kpredict.entry]]")
         if "path" not in row:
-            raise KpredictError("A [[tool.kpredict.entry]] has no path.", 'Write path = "model.py::Model".')
+            raise KpredictError(
+                "A [[tool.kpredict.entry]] has no path.", 'Write path = "model.py::Model".'
+            )
         entries.append(
             EntryConfig(
                 row["path"], tuple(row.get("inputs", ())), row.get("max-eager"),
@@ -122,7 +126,9 @@ def _expect(
     for key, value in table.items():
         if key not in kinds:
             near = get_close_matches(key, kinds, 1, 0.5)
-            hint = f"Did you mean {near[0]}?" if near else f"Known keys: {', '.join(sorted(kinds))}."
+            hint = (
+                f"Did you mean {near[0]}?" if near else f"Known keys: {', '.join(sorted(kinds))}."
+            )
             raise KpredictError(f"{where} has an unknown key {key!r}.", hint)
         kind = kinds[key]
         if kind == "texts":
@@ -148,5 +154,7 @@ def split_codes(texts: Sequence[str]) -> tuple[str, ...]:
     out = tuple(p.strip().upper() for t in texts for p in t.split(",") if p.strip())
     for p in out:
         if p != "ALL" and not (p.startswith("KP") and (p[2:].isdigit() or p == "KP")):
-            raise KpredictError(f"{p!r} is no code.", "Codes look like KP1 or KP203; `kpredict explain KP101`.")
+            raise KpredictError(
+                f"{p!r} is no code.", "Codes look like KP1 or KP203; `kpredict explain KP101`."
+            )
     return out

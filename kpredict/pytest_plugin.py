@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "limit_kernels(eager=None, compiled=None, round_trips=None, target=None): the most that what "
-        "the test calls through the `kernels` fixture may launch",
+        "limit_kernels(eager=None, compiled=None, round_trips=None, target=None): the most that "
+        "what the test calls through the `kernels` fixture may launch",
     )
 
 

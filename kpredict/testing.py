@@ -43,7 +43,10 @@ def assert_max_kernels(
     if round_trips is not None:
         trips = sum(len(p.round_trips) for _, p in report.eager)
         if trips > round_trips:
-            faults.append(f"{trips} round trips, at most {round_trips} are allowed\n{kernel_list(report.eager)}")
+            faults.append(
+                f"{trips} round trips, at most {round_trips} are allowed\n"
+                f"{kernel_list(report.eager)}"
+            )
     assert not faults, "\n\n".join(faults)
     return report
 
@@ -57,7 +60,9 @@ def _faults(report: Report, mode: Mode, name: str, most: int | None) -> list[str
         what = "; ".join(f"{u.op}: {u.reason}" for u in unknown)
         return [f"{name}: {phases.kernels} kernels and something unknown ({what})"]
     if phases.kernels.hi > most:
-        return [f"{name}: {phases.kernels} kernels, at most {most} are allowed\n{kernel_list(phases)}"]
+        return [
+            f"{name}: {phases.kernels} kernels, at most {most} are allowed\n{kernel_list(phases)}"
+        ]
     return []
 
 
@@ -71,5 +76,7 @@ def kernel_list(phases: Phases) -> str:
             where = f"{launch.lines[0].file}:{launch.lines[0].line}" if launch.lines else "?"
             why = launch.because or ", ".join(launch.ops)
             basis = "" if launch.basis is Basis.HOST_CODE else f" [{launch.basis}]"
-            lines.append(f"  {phase.value:8} {launch.count!s:>4} {launch.name}  {where}  {why}{basis}")
+            lines.append(
+                f"  {phase.value:8} {launch.count!s:>4} {launch.name}  {where}  {why}{basis}"
+            )
     return "\n".join(lines)

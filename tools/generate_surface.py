@@ -75,8 +75,11 @@ def main() -> None:
     dtypes = {n: str(v).removeprefix("torch.") for n, v in vars(torch).items()
               if isinstance(v, torch.dtype)}  # fmt: skip
     data = {
-        "torch": torch.__version__.split("+")[0], "dtypes": dtypes, "names": sorted(names), "ops": ops,
-    }  # fmt: skip
+        "torch": torch.__version__.split("+")[0],
+        "dtypes": dtypes,
+        "names": sorted(names),
+        "ops": ops,
+    }
     text = (
         json.dumps(data, separators=(",", ":")).replace('],["', '],\n["').replace(']],"', ']],\n"')
     )

@@ -19,39 +19,59 @@ FORMATS = ("text", "json", "github", "sarif", "markdown", "junit")
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH[::NAME]...]")
-@click.option("--static", is_flag=True, help="Only read: nothing is imported or run, torch is not needed.")
-@click.option("--select", multiple=True, metavar="CODES", help="Codes or prefixes to report: KP1,KP203; ALL.")
+@click.option(
+    "--static", is_flag=True, help="Only read: nothing is imported or run, torch is not needed."
+)
+@click.option(
+    "--select", multiple=True, metavar="CODES", help="Codes or prefixes to report: KP1,KP203; ALL."
+)
 @click.option("--ignore", multiple=True, metavar="CODES", help="Codes or prefixes to leave out.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Files or folders to leave out.")
 @click.option("--target", metavar="GPU", help="The GPU to predict for; default h100.")
 @click.option("--chain", type=click.IntRange(2), help="KP101: kernels in a row; default 3.")
-@click.option("--round-trip-mb", type=click.FloatRange(0), help="KP201: size of an array; default 64.")
+@click.option(
+    "--round-trip-mb", type=click.FloatRange(0), help="KP201: size of an array; default 64."
+)
 @click.option("--tiny", type=click.IntRange(1), help="KP105: kernels on single numbers; default 4.")
-@click.option("--max-eager", type=int, metavar="N", help="Budget of every NAME given: eager kernels.")
+@click.option(
+    "--max-eager", type=int, metavar="N", help="Budget of every NAME given: eager kernels."
+)
 @click.option("--max-compiled", type=int, metavar="N", help="Budget: compiled kernels.")
-@click.option("--max-round-trips", type=int, metavar="N", help="Budget: round trips (not with --static).")
+@click.option(
+    "--max-round-trips", type=int, metavar="N", help="Budget: round trips (not with --static)."
+)
 @click.option("--baseline", metavar="FILE", help="Findings listed there are let pass.")
-@click.option("--update-baseline", is_flag=True, help="Write the baseline; it only shrinks. Not when CI is set.")
+@click.option(
+    "--update-baseline",
+    is_flag=True,
+    help="Write the baseline; it only shrinks. Not when CI is set.",
+)
 @click.option("-f", "--format", "form", type=click.Choice(FORMATS), help="Default text.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write there.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write there."
+)
 @click.option("-j", "--jobs", type=click.IntRange(1), help="Processes; default the number of CPUs.")
-@click.option("--cache/--no-cache", "cache", default=None, help="Remember unchanged files in .kpredict_cache.")
+@click.option(
+    "--cache/--no-cache", "cache", default=None, help="Remember unchanged files in .kpredict_cache."
+)
 @click.option("--config", metavar="FILE", help="A pyproject.toml to read instead of the nearest.")
 @click.option("--isolated", is_flag=True, help="Read no configuration.")
 @click.option("--stdin-filename", default="<stdin>", metavar="NAME", help="What `-` is called.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 in spite of findings.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("--show-settings", is_flag=True, help="Print the settings and files, check nothing.")
-def command(paths: tuple[str, ...], static: bool, form: str | None, output: str | None, **flags: Any) -> int:
+def command(
+    paths: tuple[str, ...], static: bool, form: str | None, output: str | None, **flags: Any
+) -> int:
     """Find what costs launches, round trips and syncs; exit 1 when something is found.
 
     With --static user code is never imported or run. Without it, what was found in the source is
     held against one run on a pretended GPU, entries' budgets are checked exactly, and findings that
     do not stand are removed. `kpredict explain CODE` says what a code means.
     """
+    from kpredict.config import first
     from kpredict.findings.results import gather
     from kpredict.findings.run import check_files
-    from kpredict.config import first
 
     settings = _Settings(paths, flags)
     if flags["show_settings"]:
@@ -92,7 +112,11 @@ class _Settings:
         whole = {f for f, n in split if not n}
         self.named_only = {f for f, _ in self.names} - whole
         start = Path(split[0][0]) if split[0][0] != "-" else Path()
-        found = Path(flags["config"]) if flags["config"] else find_file(start if start.is_dir() else start.parent)
+        found = (
+            Path(flags["config"])
+            if flags["config"]
+            else find_file(start if start.is_dir() else start.parent)
+        )
         config = Config() if flags["isolated"] else load(found)
         self.config_file = None if flags["isolated"] else found
         self.config = config
@@ -127,7 +151,9 @@ class _Settings:
         """Whether a finding is inside what was asked for: `file.py::name` asks for one entry."""
         if path not in self.named_only:
             return True
-        return any(f == path and (function == n or function.startswith(n + ".")) for f, n in self.names)
+        return any(
+            f == path and (function == n or function.startswith(n + ".")) for f, n in self.names
+        )
 
     def text(self) -> str:
         rules = ", ".join(r.code for r in self.options.rules)
@@ -161,13 +187,19 @@ def _deeper(settings: _Settings, findings: list[Any], notes: list[str]) -> list[
 
     budgeted = [k for k in settings.options.budgets if k.rpartition("::")[0]]
     wanted = {f.path for f in findings if f.cell is None and f.path.endswith(".py")}
-    wanted |= {f for f in settings.files for k in budgeted
-               if f == k.rpartition("::")[0] or f.endswith("/" + k.rpartition("::")[0])}  # fmt: skip
+    wanted |= {
+        f
+        for f in settings.files
+        for k in budgeted
+        if f == k.rpartition("::")[0] or f.endswith("/" + k.rpartition("::")[0])
+    }
     wanted = {w for w in wanted if Path(w).is_file()}
     if not wanted:
         return findings
     if find_spec("torch") is None:
-        notes.append("torch is not installed: the findings are of the source alone (as with --static)")
+        notes.append(
+            "torch is not installed: the findings are of the source alone (as with --static)"
+        )
         return findings
     from kpredict.commands._options import requests
     from kpredict.model import Mode
@@ -180,7 +212,12 @@ def _deeper(settings: _Settings, findings: list[Any], notes: list[str]) -> list[
     asked = []
     for path in sorted(wanted):
         names = [n for f, n in settings.names if f == path]
-        told = [i for key, given in inputs.items() if path.endswith(key.rpartition("::")[0]) for i in given]
+        told = [
+            i
+            for key, given in inputs.items()
+            if path.endswith(key.rpartition("::")[0])
+            for i in given
+        ]
         asked += requests([f"{path}::{n}" for n in names] or [path], inputs=told, modes=modes,
                           target=settings.options.target.name)  # fmt: skip
     report = analyse(asked)
@@ -189,11 +226,15 @@ def _deeper(settings: _Settings, findings: list[Any], notes: list[str]) -> list[
         e.name.split(".")[0] == f.function.split(".")[0] for e in report.entries)]  # fmt: skip
     kept += budgets_of_report(report, settings.options.budgets)
     for failure in report.errors:
-        notes.append(f"{failure.file}: not run, its findings are of the source alone: {failure.message}")
+        notes.append(
+            f"{failure.file}: not run, its findings are of the source alone: {failure.message}"
+        )
     return sorted(kept)
 
 
-def _against_baseline(settings: _Settings, findings: list[Any], update: bool) -> tuple[list[Any], int]:
+def _against_baseline(
+    settings: _Settings, findings: list[Any], update: bool
+) -> tuple[list[Any], int]:
     from kpredict.findings import baseline
 
     path = settings.baseline_path

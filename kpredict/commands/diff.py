@@ -15,11 +15,19 @@ from kpredict.model import KpredictError
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="OLD.json NEW.json | PATH...")
-@click.option("--rev", metavar="REVISION", help="Compare the files as they are with those of a git revision.")
+@click.option(
+    "--rev", metavar="REVISION", help="Compare the files as they are with those of a git revision."
+)
 @click.option("--fail-on-increase", is_flag=True, help="Exit 1 when a number went up.")
-@click.option("-f", "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write there.")
-def command(paths: tuple[str, ...], rev: str | None, fail_on_increase: bool, form: str, output: str | None) -> int:
+@click.option(
+    "-f", "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text"
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write there."
+)
+def command(
+    paths: tuple[str, ...], rev: str | None, fail_on_increase: bool, form: str, output: str | None
+) -> int:
     """Compare two saved reports, or the files with an earlier revision of them.
 
     Numbers are kernels, round trips, bytes and syncs of every entry, mode and phase; for saved
@@ -86,5 +94,8 @@ def _git(*args: str) -> str:
         raise KpredictError("git is not installed.", "Compare two saved reports instead.") from None
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().splitlines()
-        raise KpredictError(f"git {args[0]}: {said[0] if said else 'failed'}.", "Is this a git repository, and the revision there?") from None
+        raise KpredictError(
+            f"git {args[0]}: {said[0] if said else 'failed'}.",
+            "Is this a git repository, and the revision there?",
+        ) from None
     return done.stdout

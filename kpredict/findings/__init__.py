@@ -1,1 +1,1 @@
-"""Warnings with codes: what costs launches, round trips and syncs. One file per rule in `rules/`."""
+"""Warnings with codes: what costs launches, round trips, syncs. One file per rule."""

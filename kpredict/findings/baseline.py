@@ -50,10 +50,13 @@ def load(path: Path) -> Baseline:
     try:
         data = json.loads(path.read_text("utf-8"))
         rows = data["findings"]
-        return Baseline(Counter({(r["path"], r["function"], r["code"]): int(r["count"]) for r in rows}))
+        return Baseline(
+            Counter({(r["path"], r["function"], r["code"]): int(r["count"]) for r in rows})
+        )
     except OSError as error:
         raise KpredictError(
-            f"The baseline {path} cannot be read: {error.strerror}.", "Make one with --update-baseline."
+            f"The baseline {path} cannot be read: {error.strerror}.",
+            "Make one with --update-baseline.",
         ) from None
     except (ValueError, KeyError, TypeError):
         raise KpredictError(f"{path} is not a baseline of kpredict.") from None

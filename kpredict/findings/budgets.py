@@ -40,7 +40,13 @@ def over(file: File, read: Read, budget: Budget) -> Iterator[Finding]:
     if budget.max_compiled is not None:
         fused = estimate(read.items, read.returned, lambda s: file.kernels(s).lo)
         low = 0 if fused is None else max(fused - 1, 0)
-        counts.append(("compiled kernels", budget.max_compiled, Interval(low, None if fused is None else fused + 1)))
+        counts.append(
+            (
+                "compiled kernels",
+                budget.max_compiled,
+                Interval(low, None if fused is None else fused + 1),
+            )
+        )
     node = next((n for q, n in file.nodes if q == read.name), None)
     if node is None:
         return

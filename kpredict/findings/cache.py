@@ -32,9 +32,13 @@ def _code() -> str:
     version does not answer from an older one."""
     root = Path(__file__).parents[1]
     newest = max(
-        (p.stat().st_mtime_ns for d in ("findings", "source", "eager") for p in (root / d).rglob("*.py")),
+        (
+            p.stat().st_mtime_ns
+            for d in ("findings", "source", "eager")
+            for p in (root / d).rglob("*.py")
+        ),
         default=0,
-    )  # fmt: skip
+    )
     return str(newest)
 
 
@@ -99,7 +103,12 @@ class Cache:
 def _dump(checked: Checked) -> dict[str, Any]:
     rows = [{k: v for k, v in asdict(f).items() if k != "path" and v is not None}
             for f in checked.findings]  # fmt: skip
-    return {"findings": rows, "error": checked.error, "line": checked.line, "suppressed": checked.suppressed}
+    return {
+        "findings": rows,
+        "error": checked.error,
+        "line": checked.line,
+        "suppressed": checked.suppressed,
+    }
 
 
 def _load(path: str, row: dict[str, Any]) -> Checked:
@@ -109,4 +118,3 @@ def _load(path: str, row: dict[str, Any]) -> Checked:
         for f in row["findings"]
     )  # fmt: skip
     return Checked(path, findings, row["error"], row["line"], row["suppressed"])
-

@@ -5,7 +5,6 @@ In: text, path, options. Out: a Checked with findings in order, those suppressed
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ from kpredict.findings.reading import File
 from kpredict.findings.registry import rules
 from kpredict.source.infer.comments import Suppression, suppressions
 from kpredict.source.infer.entries import read_file
+from kpredict.source.infer.parsing import parse
 
 HUGE = 4_000_000
 """Characters beyond which a file is taken for generated data and not read."""
@@ -44,7 +44,7 @@ def check_text(text: str, path: str, options: Options) -> Checked:
     if not may_touch_torch(text) and "kpredict" not in text:
         return Checked(path)
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except SyntaxError as error:
         return Checked(path, error=f"not Python 3: {error.msg}", line=error.lineno or 0)
     except (ValueError, RecursionError, MemoryError) as error:

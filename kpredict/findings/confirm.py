@@ -1,7 +1,7 @@
 """The deeper look: findings of the source held against what the file really dispatches.
 
-In: findings, a Report of the same files. Where an entry was analysed and ran the finding's line, the
-plan decides: launches there confirm it, none remove it. What no entry ran stays as it was.
+In: findings, a Report of the same files. Where an entry was analysed and ran the finding's line,
+the plan decides: launches there confirm it, none remove it. What no entry ran stays as it was.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ def confirm(findings: Iterable[Finding], report: Report) -> list[Finding]:
     launches = list(_launches(report))
     for f in findings:
         entries = [e for e in report.entries if _same_file(e.file, f.path)]
-        ran = [x for e, x in launches if e in entries and any(_holds(f, s.file, s.line) for s in x.lines)]
+        ran = [
+            x
+            for e, x in launches
+            if e in entries and any(_holds(f, s.file, s.line) for s in x.lines)
+        ]
         reached = bool(ran) or any(_reached(e, f, launches) for e in entries)
         if not reached:
             kept.append(f)
@@ -47,15 +51,19 @@ def _launches(report: Report) -> Iterator[tuple[Entry, Launch]]:
 def _reached(entry: Entry, f: Finding, launches: list[tuple[Entry, Launch]]) -> bool:
     """Whether something launched after the finding's line in the same function: it was passed."""
     return any(
-        e is entry and s.function and s.function == f.function.rpartition(".")[2] and s.line > f.line
-        for e, x in launches for s in x.lines
-    )  # fmt: skip
+        e is entry
+        and s.function
+        and s.function == f.function.rpartition(".")[2]
+        and s.line > f.line
+        for e, x in launches
+        for s in x.lines
+    )
 
 
 def _stands(f: Finding, ran: list[Launch]) -> bool:
     kernels = [x for x in ran if x.kind in (Kind.KERNEL, Kind.LIBRARY)]
     if f.code in _SYNCS:
-        return any(x.kind in (Kind.SYNC, Kind.MEMCPY) for x in ran) or not kernels and bool(ran)
+        return any(x.kind in (Kind.SYNC, Kind.MEMCPY) for x in ran) or (not kernels and bool(ran))
     if f.code in _COPIES:
         return any("clone" in op or "copy" in op for x in kernels for op in x.ops)
     if f.code in ("KP101", "KP105"):

@@ -26,7 +26,7 @@ class Options:
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     target: Target = field(default_factory=default_target)
     budgets: Mapping[str, Budget] = field(default_factory=dict)
 

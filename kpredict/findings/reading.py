@@ -11,7 +11,17 @@ from kpredict.findings.finding import Confidence, Finding
 from kpredict.model import Target
 from kpredict.source.infer.counting import default_target, kernels
 from kpredict.source.infer.entries import FileReading, Read
-from kpredict.source.infer.trace import Called, Fork, Interval, Item, Place, Repeat, Step, Sync, walk
+from kpredict.source.infer.trace import (
+    Called,
+    Fork,
+    Interval,
+    Item,
+    Place,
+    Repeat,
+    Step,
+    Sync,
+    walk,
+)
 from kpredict.source.infer.values import Array
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -92,7 +102,9 @@ class File:
 
     def def_line(self, line: int) -> int:
         """The line of the innermost def around a line; 0 at top level."""
-        return max((n.lineno for _, n in self.nodes if n.lineno <= line <= (n.end_lineno or 0)), default=0)
+        return max(
+            (n.lineno for _, n in self.nodes if n.lineno <= line <= (n.end_lineno or 0)), default=0
+        )
 
     def function_at(self, line: int) -> str:
         """The qualified name of the innermost def around a line."""
@@ -137,7 +149,7 @@ class File:
     def is_compiled(self, function: str) -> bool:
         return any(function == c or function.startswith(c + ".") for c in self.compiled)
 
-    # -- what ran ---------------------------------------------------------------------------------
+    # -- what ran --------------------------------------------------------------------------
 
     def own(self, read: Read) -> Iterator[Item]:
         """The items of a function's own lines, those of its callees left out."""
@@ -174,13 +186,21 @@ class File:
         last = function.rpartition(".")[2]
         return last in _HOT or self.loop_at(line) is not None
 
-    # -- making findings -----------------------------------------------------------------------------
+    # -- making findings -------------------------------------------------------------------
 
     def finding(
-        self, module: str, place: Place | ast.AST, message: str, *, function: str = "",
-        confidence: Confidence = Confidence.CERTAIN, before: int | None = None,
-        after: int | None = None, bytes: int | None = None, end_line: int | None = None,
-    ) -> Finding:  # fmt: skip
+        self,
+        module: str,
+        place: Place | ast.AST,
+        message: str,
+        *,
+        function: str = "",
+        confidence: Confidence = Confidence.CERTAIN,
+        before: int | None = None,
+        after: int | None = None,
+        bytes: int | None = None,
+        end_line: int | None = None,
+    ) -> Finding:
         """A finding of the rule in `module` (its `__name__`)."""
         stem = module.rsplit(".", 1)[-1]
         number, _, name = stem.partition("_")
@@ -190,12 +210,24 @@ class File:
             line = getattr(place, "lineno", 1)
             column = getattr(place, "col_offset", 0) + 1
         return Finding(
-            self.path, line, column, number.upper(), name.replace("_", "-"), message,
-            function or self.function_at(line), confidence, before, after, bytes, end_line,
-        )  # fmt: skip
+            self.path,
+            line,
+            column,
+            number.upper(),
+            name.replace("_", "-"),
+            message,
+            function or self.function_at(line),
+            confidence,
+            before,
+            after,
+            bytes,
+            end_line,
+        )
 
 
-_HOT = frozenset("forward __call__ step training_step validation_step compute_loss generate".split())
+_HOT = frozenset(
+    "forward __call__ step training_step validation_step compute_loss generate".split()
+)
 
 
 def _is_compile(node: ast.expr) -> bool:

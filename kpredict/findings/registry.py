@@ -48,7 +48,9 @@ class Rule:
     def part(self, title: str) -> str:
         """One part of the docstring, without its title."""
         titles = "|".join(map(re.escape, PARTS))
-        found = re.search(rf"^{re.escape(title)}\n-+\n(.*?)(?=^(?:{titles})\n-+\n|\Z)", self.doc, re.M | re.S)
+        found = re.search(
+            rf"^{re.escape(title)}\n-+\n(.*?)(?=^(?:{titles})\n-+\n|\Z)", self.doc, re.M | re.S
+        )
         return found.group(1).strip() if found else ""
 
 
@@ -89,7 +91,10 @@ def selected(select: Iterable[str], ignore: Iterable[str]) -> list[Rule]:
     chosen = []
     wanted, unwanted = tuple(select), tuple(ignore)
     for rule in rules().values():
-        on = max((len(p) for p in wanted if rule.code.startswith(p.upper()) or p.upper() == "ALL"), default=0)
+        on = max(
+            (len(p) for p in wanted if rule.code.startswith(p.upper()) or p.upper() == "ALL"),
+            default=0,
+        )
         off = max((len(p) for p in unwanted if rule.code.startswith(p.upper())), default=0)
         if not wanted and rule.default:
             on = 1

@@ -39,7 +39,7 @@ class Results:
             said = f"nothing found in {self.files} file{_s(self.files)}"
         else:
             n = len(self.findings)
-            codes = ", ".join(f"{c} × {k}" for c, k in sorted(self.by_code.items()))
+            codes = ", ".join(f"{c} x {k}" for c, k in sorted(self.by_code.items()))
             said = f"{n} finding{_s(n)} in {self.files} file{_s(self.files)}: {codes}"
         extra = [f"{self.known} in the baseline"] if self.known else []
         extra += [f"{self.suppressed} suppressed"] if self.suppressed else []

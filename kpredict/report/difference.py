@@ -1,7 +1,7 @@
 """Two saved reports → what changed: kernels, round trips and bytes per entry, mode and phase.
 
-In: two objects as `kpredict show -f json` or `kpredict check -f json` write them. Out: a Difference,
-and its text, Markdown or JSON. Pure.
+In: two objects as `kpredict show -f json` or `kpredict check -f json` write them. Out: a
+Difference, and its text, Markdown or JSON. Pure.
 """
 
 from __future__ import annotations
@@ -43,10 +43,16 @@ class Difference:
     def sentence(self) -> str:
         if not self.changes:
             return f"no change in {self.compared} number{'' if self.compared == 1 else 's'}"
-        up, down = len(self.increases), sum(
-            c.old is not None and c.new is not None and c.new < c.old for c in self.changes)  # fmt: skip
+        up, down = (
+            len(self.increases),
+            sum(c.old is not None and c.new is not None and c.new < c.old for c in self.changes),
+        )
         only = len(self.changes) - up - down
-        parts = [f"{up} up"] * bool(up) + [f"{down} down"] * bool(down) + [f"{only} new or gone"] * bool(only)
+        parts = (
+            [f"{up} up"] * bool(up)
+            + [f"{down} down"] * bool(down)
+            + [f"{only} new or gone"] * bool(only)
+        )
         return f"{', '.join(parts)} of {self.compared} numbers"
 
 
@@ -55,7 +61,9 @@ def load(text: str, name: str) -> Mapping[str, Any]:
     try:
         data = json.loads(text)
     except ValueError:
-        raise KpredictError(f"{name} is not JSON.", "Write one with `kpredict FILE -o report.json`.") from None
+        raise KpredictError(
+            f"{name} is not JSON.", "Write one with `kpredict FILE -o report.json`."
+        ) from None
     if not isinstance(data, dict) or not ({"entries", "findings"} & data.keys()):
         raise KpredictError(f"{name} is not a report of kpredict.")
     return data
@@ -99,7 +107,9 @@ def render_text(d: Difference) -> str:
         if c.entry != entry:
             entry = c.entry
             lines.append(entry)
-        lines.append(f"  {c.what:34} {_shown(c.old):>12} -> {_shown(c.new):>12}  {_delta(c)}".rstrip())
+        lines.append(
+            f"  {c.what:34} {_shown(c.old):>12} -> {_shown(c.new):>12}  {_delta(c)}".rstrip()
+        )
     return "\n".join([*lines, d.sentence]) + "\n"
 
 

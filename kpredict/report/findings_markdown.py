@@ -17,7 +17,8 @@ def render(results: Results) -> str:
             cell = f" cell {f.cell}" if f.cell is not None else ""
             change = "" if f.before is None or f.after is None else f"{f.before} → {f.after}"
             lines.append(
-                f"| `{_cell(f.path)}{cell}:{f.line}` | {f.code} {f.name} | {_cell(f.message)} | {change} |"
+                f"| `{_cell(f.path)}{cell}:{f.line}` | {f.code} {f.name} "
+                f"| {_cell(f.message)} | {change} |"
             )
         lines.append("")
     for c in results.errors:

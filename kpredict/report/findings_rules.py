@@ -1,6 +1,6 @@
 """The rules as one Markdown page: `docs/rules.md` is written by it.
 
-    python -m kpredict.report.findings_rules > docs/rules.md
+python -m kpredict.report.findings_rules > docs/rules.md
 """
 
 from __future__ import annotations
@@ -15,16 +15,23 @@ def render() -> str:
     lines = [
         "# Rules",
         "",
-        "Written from the rules' docstrings by `python -m kpredict.report.findings_rules`; do not edit.",
+        "Written from the docstrings by `python -m kpredict.report.findings_rules`; do not edit.",
         "`kpredict explain CODE` prints the same.",
     ]
     for prefix, family in FAMILIES.items():
         found = [r for r in rules().values() if r.code.startswith(prefix)]
         if not found:
             continue
-        lines += ["", f"## {prefix}xx: {family}", "", "| code | name | what | on |", "|---|---|---|---|"]
         lines += [
-            f"| [{r.code}](#{_anchor(r)}) | {r.name} | {r.summary} | {'yes' if r.default else 'when selected'} |"
+            "",
+            f"## {prefix}xx: {family}",
+            "",
+            "| code | name | what | on |",
+            "|---|---|---|---|",
+        ]
+        lines += [
+            f"| [{r.code}](#{_anchor(r)}) | {r.name} | {r.summary} "
+            f"| {'yes' if r.default else 'when selected'} |"
             for r in found
         ]
     for rule in rules().values():

@@ -20,11 +20,13 @@ LIBRARY = frozenset(
     "mm addmm bmm baddbmm mv addmv dot _int_mm convolution cudnn_convolution "
     "_scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention "
     "_scaled_dot_product_cudnn_attention _cudnn_rnn _fft_r2c _fft_c2r _fft_c2c linalg_cholesky_ex "
-    "_linalg_eigh cholesky_solve _native_multi_head_attention _transformer_encoder_layer_fwd".split()
+    "_linalg_eigh cholesky_solve _native_multi_head_attention "
+    "_transformer_encoder_layer_fwd".split()
 )
 FALLBACK = frozenset(
     "sort topk nonzero _unique2 unique_dim unique_consecutive median kthvalue mode multinomial "
-    "index masked_select histc bincount _ctc_loss randperm _embedding_bag _embedding_bag_forward_only "
+    "index masked_select histc bincount _ctc_loss randperm _embedding_bag "
+    "_embedding_bag_forward_only "
     "_cdist_forward _thnn_fused_gru_cell _thnn_fused_lstm_cell normal_ "
     "grid_sampler_2d grid_sampler_3d segment_reduce _upsample_bilinear2d_aa cummax "
     "cummin searchsorted repeat_interleave".split()
@@ -116,7 +118,16 @@ def _collect(items: Sequence[Item], regions: list[list[Step]]) -> bool:
             case Missing():
                 whole = False
             case Sync(what):
-                if what in ("item", "bool", "tolist", "numpy", "print", "__float__", "__int__", "cpu"):
+                if what in (
+                    "item",
+                    "bool",
+                    "tolist",
+                    "numpy",
+                    "print",
+                    "__float__",
+                    "__int__",
+                    "cpu",
+                ):
                     regions.append([])
     return whole
 
@@ -195,14 +206,20 @@ def _attention(region: Sequence[Step]) -> list[Step]:
             continue
         if step.results[0].dtype not in ("float16", "bfloat16"):
             continue
-        first = next((i for i in range(k - 1, max(k - 6, -1), -1) if region[i].short == "bmm"), None)
-        last = next((i for i in range(k + 1, min(k + 6, len(region))) if region[i].short == "bmm"), None)
+        first = next(
+            (i for i in range(k - 1, max(k - 6, -1), -1) if region[i].short == "bmm"), None
+        )
+        last = next(
+            (i for i in range(k + 1, min(k + 6, len(region))) if region[i].short == "bmm"), None
+        )
         if first is None or last is None:
             continue
         between = [s for s in region[first + 1 : last] if "view" not in s.tags and s is not step]
         if all(s.short in ("mul", "div", "clone") for s in between):
             gone = {id(s) for s in region[first:last] if s.short != "clone"}
-            gone |= {id(region[i]) for i in range(max(first - 6, 0), last) if region[i].short == "clone"}
+            gone |= {
+                id(region[i]) for i in range(max(first - 6, 0), last) if region[i].short == "clone"
+            }
             out = [s for s in out if id(s) not in gone]
     return out
 
@@ -268,7 +285,7 @@ def _rows(step: Step) -> int | None:
 
 
 def _merged(order: Sequence[Buffer]) -> int:
-    """Greedy fusion of what is in memory, in order; barriers keep what they read and write apart."""
+    """Greedy fusion of what is in memory, in order; barriers keep apart what they touch."""
     groups: list[Group] = []
     home: dict[Buffer, Group] = {}
     for at, b in enumerate(order):

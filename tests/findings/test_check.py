@@ -57,7 +57,9 @@ def test_suppression(comment: str, expected: list[str]) -> None:
 
 
 def test_suppression_on_a_line_of_its_own() -> None:
-    text = CHAIN.format(comment="").replace("    return", "    # kpredict: ignore[KP101] why\n    return")
+    text = CHAIN.format(comment="").replace(
+        "    return", "    # kpredict: ignore[KP101] why\n    return"
+    )
     assert codes(text) == []
 
 
@@ -117,7 +119,11 @@ def test_jobs_and_cache_do_not_change_the_answer(tmp_path: Path) -> None:
     again = Cache(folder, stamp(options))
     assert all(again.get(f, again.key(Path(f).read_bytes())) for f in files)
     assert plain == first == check_files(files, options, cache=again)
-    assert (folder / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55")
+    assert (
+        (folder / "CACHEDIR.TAG")
+        .read_text()
+        .startswith("Signature: 8a477f597d28d172789f06886806bc55")
+    )
     (tmp_path / "f0.py").write_text("import torch\n")
     assert check_files(files, options, cache=Cache(folder, stamp(options)))[0].findings == ()
     other = Options(select=("KP2",))
@@ -127,7 +133,9 @@ def test_jobs_and_cache_do_not_change_the_answer(tmp_path: Path) -> None:
 
 
 def finding(code: str = "KP101", line: int = 1, function: str = "f", before: int = 3) -> Finding:
-    return Finding("p.py", line, 1, code, "pointwise-chain", "a | b, 100%: c", function, before=before, after=1)
+    return Finding(
+        "p.py", line, 1, code, "pointwise-chain", "a | b, 100%: c", function, before=before, after=1
+    )
 
 
 def test_baseline_only_shrinks(tmp_path: Path) -> None:
@@ -147,7 +155,9 @@ def test_baseline_only_shrinks(tmp_path: Path) -> None:
 
 def results(n: int = 1) -> object:
     found = [finding(line=i + 1, before=i + 3) for i in range(n)]
-    return gather(Options().target, [check_text("import torch\nprint 1", "bad.py", Options())], found)
+    return gather(
+        Options().target, [check_text("import torch\nprint 1", "bad.py", Options())], found
+    )
 
 
 def test_json_fits_its_schema() -> None:
@@ -173,7 +183,9 @@ def test_sarif_names_rules_and_places() -> None:
     assert [r["id"] for r in run["tool"]["driver"]["rules"]] == ["KP101"]
     marks = {r["partialFingerprints"]["kpredict/v1"] for r in run["results"]}
     assert len(marks) == 2
-    moved = json.loads(findings_sarif.render(gather(Options().target, [], [finding(line=77)]), "1.0"))
+    moved = json.loads(
+        findings_sarif.render(gather(Options().target, [], [finding(line=77)]), "1.0")
+    )
     assert moved["runs"][0]["results"][0]["partialFingerprints"]["kpredict/v1"] in marks
 
 
@@ -181,7 +193,11 @@ def test_other_formats() -> None:
     assert r"a \| b" in findings_markdown.render(results())  # type: ignore[arg-type]
     root = ElementTree.fromstring(findings_junit.render(results(2)))  # type: ignore[arg-type]
     assert (root.get("failures"), root.get("errors")) == ("2", "1")
-    assert findings_text.render(results()).splitlines()[0].startswith("p.py:1:1: KP101 pointwise-chain: ")  # type: ignore[arg-type]
+    assert (
+        findings_text.render(results())
+        .splitlines()[0]
+        .startswith("p.py:1:1: KP101 pointwise-chain: ")
+    )  # type: ignore[arg-type]
 
 
 def test_budgets_of_the_source() -> None:

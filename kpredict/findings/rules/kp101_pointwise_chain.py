@@ -35,13 +35,27 @@ from kpredict.findings.reading import File
 from kpredict.findings.rules._patterns import chains, lines, sequences, span
 
 BAD = (
-    "import torch\n\ndef gate(x: torch.Tensor, y: torch.Tensor):\n"
-    "    return torch.sigmoid(x) * y + 1.0\n",
+    """\
+import torch
+
+def gate(x: torch.Tensor, y: torch.Tensor):
+    return torch.sigmoid(x) * y + 1.0
+""",
 )
 GOOD = (
-    "import torch\n\n@torch.compile\ndef gate(x: torch.Tensor, y: torch.Tensor):\n"
-    "    return torch.sigmoid(x) * y + 1.0\n",
-    "import torch\n\ndef scale(x: torch.Tensor):\n    return x.view(-1) * 2\n",
+    """\
+import torch
+
+@torch.compile
+def gate(x: torch.Tensor, y: torch.Tensor):
+    return torch.sigmoid(x) * y + 1.0
+""",
+    """\
+import torch
+
+def scale(x: torch.Tensor):
+    return x.view(-1) * 2
+""",
 )
 
 

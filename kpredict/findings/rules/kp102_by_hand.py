@@ -24,7 +24,8 @@ Instead
 How it is counted
 -----------------
 The pattern is found in the data flow, not in names: for a softmax, a quotient of an exponential
-and its own sum. Kernels before are those of the steps in the pattern; after is one, for a cross-entropy two.
+and its own sum. Kernels before are those of the steps in the pattern; after is one, for a
+cross-entropy two.
 """
 
 from __future__ import annotations
@@ -38,24 +39,72 @@ from kpredict.source.infer.trace import Step
 from kpredict.source.infer.values import Array
 
 BAD = (
-    "import torch\n\ndef softmax(x: torch.Tensor):\n    e = torch.exp(x - x.amax(-1, keepdim=True))\n"
-    "    return e / e.sum(-1, keepdim=True)\n",
-    "import torch\n\ndef silu(x: torch.Tensor):\n    return x * torch.sigmoid(x)\n",
-    "import torch\n\ndef norm(x: torch.Tensor, w: torch.Tensor):\n"
-    "    return w * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))\n",
-    "import torch\n\ndef norm(x: torch.Tensor):\n    m = x.mean(-1, keepdim=True)\n"
-    "    v = x.var(-1, keepdim=True)\n    return (x - m) / torch.sqrt(v + 1e-5)\n",
-    "import math, torch\n\ndef gelu(x: torch.Tensor):\n"
-    "    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n",
-    "import torch\n\ndef attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor):\n"
-    "    w = torch.softmax(q @ k.transpose(-2, -1) / 8, -1)\n    return w @ v\n",
-    "import torch\n\ndef loss(x: torch.Tensor, y: torch.Tensor):\n"
-    "    return -torch.log_softmax(x, -1).gather(1, y[:, None]).mean()\n",
+    """\
+import torch
+
+def softmax(x: torch.Tensor):
+    e = torch.exp(x - x.amax(-1, keepdim=True))
+    return e / e.sum(-1, keepdim=True)
+""",
+    """\
+import torch
+
+def silu(x: torch.Tensor):
+    return x * torch.sigmoid(x)
+""",
+    """\
+import torch
+
+def norm(x: torch.Tensor, w: torch.Tensor):
+    return w * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+""",
+    """\
+import torch
+
+def norm(x: torch.Tensor):
+    m = x.mean(-1, keepdim=True)
+    v = x.var(-1, keepdim=True)
+    return (x - m) / torch.sqrt(v + 1e-5)
+""",
+    """\
+import math, torch
+
+def gelu(x: torch.Tensor):
+    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+""",
+    """\
+import torch
+
+def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor):
+    w = torch.softmax(q @ k.transpose(-2, -1) / 8, -1)
+    return w @ v
+""",
+    """\
+import torch
+
+def loss(x: torch.Tensor, y: torch.Tensor):
+    return -torch.log_softmax(x, -1).gather(1, y[:, None]).mean()
+""",
 )
 GOOD = (
-    "import torch\n\ndef softmax(x: torch.Tensor):\n    return torch.softmax(x, -1)\n",
-    "import torch\n\ndef gate(x: torch.Tensor, y: torch.Tensor):\n    return y * torch.sigmoid(x)\n",
-    "import torch\n\ndef scale(x: torch.Tensor):\n    return x / x.sum(-1, keepdim=True)\n",
+    """\
+import torch
+
+def softmax(x: torch.Tensor):
+    return torch.softmax(x, -1)
+""",
+    """\
+import torch
+
+def gate(x: torch.Tensor, y: torch.Tensor):
+    return y * torch.sigmoid(x)
+""",
+    """\
+import torch
+
+def scale(x: torch.Tensor):
+    return x / x.sum(-1, keepdim=True)
+""",
 )
 
 Makers = Mapping[int, Step]
@@ -73,10 +122,15 @@ def check(file: File) -> Iterator[Finding]:
             first, last = span(steps)
             kernels = sum(file.kernels(s).lo for s in steps)
             yield file.finding(
-                __name__, steps[-1].place, f"{what} by hand: {kernels} kernels, {instead} is {_after(what)}",
-                function=read.name, confidence=Confidence.LIKELY if what == "attention" else
-                Confidence.CERTAIN, before=kernels, after=_after(what), end_line=max(last, first.line),
-            )  # fmt: skip
+                __name__,
+                steps[-1].place,
+                f"{what} by hand: {kernels} kernels, {instead} is {_after(what)}",
+                function=read.name,
+                confidence=Confidence.LIKELY if what == "attention" else Confidence.CERTAIN,
+                before=kernels,
+                after=_after(what),
+                end_line=max(last, first.line),
+            )
 
 
 def _after(what: str) -> int:
@@ -86,7 +140,10 @@ def _after(what: str) -> int:
 
 def _outermost(found: list[Found]) -> Iterator[Found]:
     for i, (what, instead, steps) in enumerate(found):
-        inside = any(j != i and set(map(id, steps)) < set(map(id, other)) for j, (_, _, other) in enumerate(found))
+        inside = any(
+            j != i and set(map(id, steps)) < set(map(id, other))
+            for j, (_, _, other) in enumerate(found)
+        )
         if not inside:
             yield what, instead, steps
 
@@ -105,7 +162,11 @@ def _softmax(step: Step, by: Makers) -> Found | None:
     shift = made_by(top.args.get("self"), dict(by))
     if shift is not None and shift.short == "sub":
         peak = made_by(shift.args.get("other"), dict(by))
-        if peak is not None and peak.short in ("amax", "max") and same(peak.args["self"], shift.args["self"]):
+        if (
+            peak is not None
+            and peak.short in ("amax", "max")
+            and same(peak.args["self"], shift.args["self"])
+        ):
             steps = [peak, shift, *steps]
     return "softmax", "F.softmax", steps
 
@@ -113,14 +174,19 @@ def _softmax(step: Step, by: Makers) -> Found | None:
 def _log_softmax(step: Step, by: Makers) -> Found | None:
     if step.short == "log":
         inner = made_by(step.args["self"], dict(by))
-        if inner is not None and inner.short == "_softmax" and same(inner.results[0], step.args["self"]):
+        if (
+            inner is not None
+            and inner.short == "_softmax"
+            and same(inner.results[0], step.args["self"])
+        ):
             return "log-softmax", "F.log_softmax", [inner, step]
     if step.short == "sub":
         x, lse = binary(step)
         made = made_by(lse, dict(by))
-        if made is not None and made.short == "logsumexp" and same(made.args["self"], x):
-            if made.args.get("keepdim") is True:
-                return "log-softmax", "F.log_softmax", [made, step]
+        if made is None or made.short != "logsumexp" or not same(made.args["self"], x):
+            return None
+        if made.args.get("keepdim") is True:
+            return "log-softmax", "F.log_softmax", [made, step]
     return None
 
 
@@ -129,7 +195,11 @@ def _root_of(step: Step | None, by: Makers, op: str) -> Step | None:
     if step is None or step.short != op:
         return None
     inner = made_by(step.args.get("self"), dict(by))
-    if inner is not None and inner.short == "add" and not isinstance(inner.args.get("other"), Array):
+    if (
+        inner is not None
+        and inner.short == "add"
+        and not isinstance(inner.args.get("other"), Array)
+    ):
         return inner
     return None
 
@@ -180,7 +250,11 @@ def _last_dims(step: Step) -> bool:
     """Whether it reduces trailing dims, as a layer norm does."""
     dim = step.args.get("dim")
     listed = sorted(dim if isinstance(dim, (tuple, list)) else (dim,)) if dim is not None else []
-    return bool(listed) and all(isinstance(d, int) for d in listed) and listed == list(range(-len(listed), 0))
+    return (
+        bool(listed)
+        and all(isinstance(d, int) for d in listed)
+        and listed == list(range(-len(listed), 0))
+    )
 
 
 def _silu(step: Step, by: Makers) -> Found | None:
@@ -189,9 +263,13 @@ def _silu(step: Step, by: Makers) -> Found | None:
     a, b = binary(step)
     for x, s in ((a, b), (b, a)):
         made = made_by(s, dict(by))
-        if made is not None and made.short == "sigmoid" and same(made.args["self"], x) and made is not step:
-            if not step.packet.endswith("_"):
-                return "SiLU", "F.silu", [made, step]
+        if (
+            made is not None
+            and made.short == "sigmoid"
+            and same(made.args["self"], x)
+            and made is not step
+        ) and not step.packet.endswith("_"):
+            return "SiLU", "F.silu", [made, step]
     return None
 
 
@@ -203,12 +281,13 @@ def _gelu(step: Step, by: Makers) -> Found | None:
     if inner is None:
         return None
     scaled = made_by(inner.args.get("self"), dict(by))
-    if inner.short == "erf" and scaled is not None and scaled.short in ("div", "mul"):
-        if is_value(scaled.args.get("other"), 1.41421356, 0.70710678):
-            return "GELU", "F.gelu", [scaled, inner, step]
-    if inner.short == "tanh" and scaled is not None and scaled.short == "mul":
-        if is_value(scaled.args.get("other"), 0.7978845608):
-            return "GELU", 'F.gelu(approximate="tanh")', [scaled, inner, step]
+    if scaled is None or scaled.short not in ("div", "mul"):
+        return None
+    factor = scaled.args.get("other")
+    if inner.short == "erf" and is_value(factor, 1.41421356, 0.70710678):
+        return "GELU", "F.gelu", [scaled, inner, step]
+    if inner.short == "tanh" and is_value(factor, 0.7978845608):
+        return "GELU", 'F.gelu(approximate="tanh")', [scaled, inner, step]
     return None
 
 
@@ -226,7 +305,11 @@ def _cross_entropy(step: Step, by: Makers) -> Found | None:
         if current.short not in ("neg", "mean", "sum"):
             return None
     shorts = [s.short for s in chain[1:]]
-    if step.short not in ("mean", "sum", "neg") or "neg" not in shorts or not {"mean", "sum"} & set(shorts):
+    if (
+        step.short not in ("mean", "sum", "neg")
+        or "neg" not in shorts
+        or not {"mean", "sum"} & set(shorts)
+    ):
         return None
     logs = made_by(chain[0].args["self"], dict(by)) if chain[0].short == "gather" else None
     if logs is None or logs.short != "_log_softmax":
@@ -240,7 +323,12 @@ def _attention(step: Step, by: Makers) -> Found | None:
         return None
     steps = [step]
     current = made_by(step.args["self"], dict(by))
-    while current is not None and current.short in ("native_dropout", "clone", "_to_copy", "dropout"):
+    while current is not None and current.short in (
+        "native_dropout",
+        "clone",
+        "_to_copy",
+        "dropout",
+    ):
         steps.insert(0, current)
         current = made_by(current.args.get("self", current.args.get("input")), dict(by))
     if current is None or current.short not in ("_softmax", "_safe_softmax"):

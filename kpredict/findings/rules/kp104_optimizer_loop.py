@@ -34,28 +34,51 @@ from kpredict.findings.finding import Confidence, Finding
 from kpredict.findings.reading import File, dotted, root
 
 BAD = (
-    "import torch\n\ndef make(model):\n    return torch.optim.Adam(model.parameters(), foreach=False)\n",
-    "import torch\n\ndef step(model, lr):\n    with torch.no_grad():\n"
-    "        for p in model.parameters():\n            p -= lr * p.grad\n",
+    """\
+import torch
+
+def make(model):
+    return torch.optim.Adam(model.parameters(), foreach=False)
+""",
+    """\
+import torch
+
+def step(model, lr):
+    with torch.no_grad():
+        for p in model.parameters():
+            p -= lr * p.grad
+""",
 )
 GOOD = (
-    "import torch\n\ndef make(model):\n    return torch.optim.Adam(model.parameters())\n",
-    "import torch\n\ndef freeze(model):\n    for p in model.parameters():\n        p.requires_grad_(False)\n",
+    """\
+import torch
+
+def make(model):
+    return torch.optim.Adam(model.parameters())
+""",
+    """\
+import torch
+
+def freeze(model):
+    for p in model.parameters():
+        p.requires_grad_(False)
+""",
 )
 _ARITHMETIC = frozenset("add_ sub_ mul_ div_ addcmul_ addcdiv_ lerp_ copy_".split())
 
 
 def check(file: File) -> Iterator[Finding]:
     for node in ast.walk(file.reading.tree):
-        if isinstance(node, ast.Call) and _is_optimizer(node):
-            for k in node.keywords:
-                if k.arg == "foreach" and isinstance(k.value, ast.Constant) and k.value.value is False:
-                    if not any(o.arg == "fused" and isinstance(o.value, ast.Constant) and o.value.value
-                               for o in node.keywords):  # fmt: skip
-                        yield file.finding(
-                            __name__, node, f"{dotted(node.func)} with foreach=False launches its "
-                            "kernels once per parameter; the default packs them",
-                        )  # fmt: skip
+        if not isinstance(node, ast.Call) or not _is_optimizer(node):
+            continue
+        given = {k.arg: k.value.value for k in node.keywords if isinstance(k.value, ast.Constant)}
+        if given.get("foreach") is False and not given.get("fused"):
+            yield file.finding(
+                __name__,
+                node,
+                f"{dotted(node.func)} with foreach=False launches its kernels once per parameter; "
+                "the default packs them",
+            )
     for loop in file.loops:
         variables = _parameters(loop.node)
         if not variables:
@@ -72,15 +95,30 @@ def check(file: File) -> Iterator[Finding]:
 
 def _is_optimizer(node: ast.Call) -> bool:
     name = dotted(node.func)
-    return ".optim." in f".{name}" or name.split(".")[-1] in ("Adam", "AdamW", "SGD", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adadelta", "Adamax")
+    return ".optim." in f".{name}" or name.split(".")[-1] in (
+        "Adam",
+        "AdamW",
+        "SGD",
+        "RMSprop",
+        "Adagrad",
+        "NAdam",
+        "RAdam",
+        "Adadelta",
+        "Adamax",
+    )
 
 
 def _parameters(node: ast.For | ast.AsyncFor | ast.While) -> set[str]:
     """Names that stand for parameters in a loop over `m.parameters()`, zipped or not."""
     if isinstance(node, ast.While):
         return set()
-    calls = [n for n in ast.walk(node.iter) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
-             and n.func.attr in ("parameters", "named_parameters")]  # fmt: skip
+    calls = [
+        n
+        for n in ast.walk(node.iter)
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr in ("parameters", "named_parameters")
+    ]
     if not calls:
         return set()
     return {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
@@ -94,6 +132,8 @@ def _updates(node: ast.AST, names: set[str]) -> bool:
         return root(target) in names and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         owner = node.func.value
-        plain = isinstance(owner, ast.Name) or (isinstance(owner, ast.Attribute) and owner.attr in ("data", "grad"))
+        plain = isinstance(owner, ast.Name) or (
+            isinstance(owner, ast.Attribute) and owner.attr in ("data", "grad")
+        )
         return node.func.attr in _ARITHMETIC and plain and root(owner) in names and bool(node.args)
     return False

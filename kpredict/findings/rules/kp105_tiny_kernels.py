@@ -22,7 +22,7 @@ Combine before the reduction, stack the scalars and work on them together, or co
 How it is counted
 -----------------
 Pointwise ops in one straight run whose arrays all are known to hold one element; from `tiny` of
-them on (default 4).
+them on (default 4). What one call of PyTorch's own does inside counts for nothing alone.
 """
 
 from __future__ import annotations
@@ -35,11 +35,21 @@ from kpredict.findings.rules._patterns import is_pointwise, lines, sequences, sp
 from kpredict.source.infer.trace import Step
 
 BAD = (
-    "import torch\n\ndef loss(a: torch.Tensor, b: torch.Tensor):\n    x, y = a.mean(), b.mean()\n"
-    "    return (x - y) * 0.5 + x * y - 1.0\n",
+    """\
+import torch
+
+def loss(a: torch.Tensor, b: torch.Tensor):
+    x, y = a.mean(), b.mean()
+    return (x - y) * 0.5 + x * y - 1.0
+""",
 )
 GOOD = (
-    "import torch\n\ndef loss(a: torch.Tensor, b: torch.Tensor):\n    return (a - b).mean() + 1.0\n",
+    """\
+import torch
+
+def loss(a: torch.Tensor, b: torch.Tensor):
+    return (a - b).mean() + 1.0
+""",
 )
 
 
@@ -48,9 +58,17 @@ def check(file: File) -> Iterator[Finding]:
         if file.is_compiled(read.name):
             continue
         for run in sequences(read.items):
-            tiny = [i for i in run if isinstance(i, Step) and file.is_own(read, i.place)
-                    and is_pointwise(i) and i.results and all(a.numel == 1 for a in (*i.arrays, *i.results))]  # fmt: skip
-            if len(tiny) >= file.limits.tiny:
+            tiny = [
+                i
+                for i in run
+                if isinstance(i, Step)
+                and file.is_own(read, i.place)
+                and is_pointwise(i)
+                and i.results
+                and all(a.numel == 1 for a in (*i.arrays, *i.results))
+            ]
+            places = {(s.place.line, s.place.column) for s in tiny}
+            if len(tiny) >= file.limits.tiny and len(places) > 1:
                 first, last = span(tiny)
                 yield file.finding(
                     __name__, first, f"{len(tiny)} kernels on single numbers on "

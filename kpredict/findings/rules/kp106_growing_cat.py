@@ -35,13 +35,35 @@ from kpredict.findings.finding import Finding
 from kpredict.findings.reading import File, dotted
 
 BAD = (
-    'import torch\n\ndef collect(parts):\n    out = torch.empty(0, 8, device="cuda")\n    for p in parts:\n'
-    "        out = torch.cat([out, p])\n    return out\n",
+    """\
+import torch
+
+def collect(parts):
+    out = torch.empty(0, 8, device="cuda")
+    for p in parts:
+        out = torch.cat([out, p])
+    return out
+""",
 )
 GOOD = (
-    "import torch\n\ndef collect(parts):\n    out = []\n    for p in parts:\n        out.append(p * 2)\n"
-    "    return torch.cat(out)\n",
-    "import torch\n\ndef pad(rows, z):\n    for r in rows:\n        x = r + 1\n        x = torch.cat([x, z])\n        yield x\n",
+    """\
+import torch
+
+def collect(parts):
+    out = []
+    for p in parts:
+        out.append(p * 2)
+    return torch.cat(out)
+""",
+    """\
+import torch
+
+def pad(rows, z):
+    for r in rows:
+        x = r + 1
+        x = torch.cat([x, z])
+        yield x
+""",
 )
 _JOINS = frozenset("cat concat concatenate vstack hstack".split())
 
@@ -61,7 +83,9 @@ def check(file: File) -> Iterator[Finding]:
             parts = call.args[0]
             if not isinstance(parts, (ast.List, ast.Tuple)):
                 continue
-            if target in [dotted(p) for p in parts.elts] and not _set_elsewhere(loop.node, target, statement):
+            if target in [dotted(p) for p in parts.elts] and not _set_elsewhere(
+                loop.node, target, statement
+            ):
                 yield file.finding(
                     __name__, statement, f"{target} grows by {name} in a loop: each round copies "
                     "all of it; append to a list and join once",
@@ -85,7 +109,11 @@ def _set_elsewhere(loop: ast.AST, target: str, but: ast.stmt) -> bool:
         targets = n.targets if isinstance(n, ast.Assign) else [n.target] if isinstance(
             n, (ast.For, ast.AnnAssign)) else []  # fmt: skip
         for t in targets:
-            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and dotted(n.value.func).split(".")[-1] in _JOINS:
+            if (
+                isinstance(n, ast.Assign)
+                and isinstance(n.value, ast.Call)
+                and dotted(n.value.func).split(".")[-1] in _JOINS
+            ):
                 continue
             if any(dotted(x) == target for x in ast.walk(t)):
                 return True

@@ -31,16 +31,37 @@ from collections.abc import Iterator
 from kpredict.findings.finding import Finding
 from kpredict.findings.reading import File
 
-BAD = ("def step(optimizer):\n    optimizer.zero_grad(set_to_none=False)\n\nimport torch\n",)
+BAD = (
+    """\
+def step(optimizer):
+    optimizer.zero_grad(set_to_none=False)
+
+import torch
+""",
+)
 GOOD = (
-    "import torch\n\ndef step(optimizer):\n    optimizer.zero_grad()\n",
-    "import torch\n\ndef step(optimizer):\n    optimizer.zero_grad(set_to_none=True)\n",
+    """\
+import torch
+
+def step(optimizer):
+    optimizer.zero_grad()
+""",
+    """\
+import torch
+
+def step(optimizer):
+    optimizer.zero_grad(set_to_none=True)
+""",
 )
 
 
 def check(file: File) -> Iterator[Finding]:
     for node in ast.walk(file.reading.tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "zero_grad":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "zero_grad"
+        ):
             given = [k.value for k in node.keywords if k.arg == "set_to_none"] or node.args[:1]
             if given and isinstance(given[0], ast.Constant) and given[0].value is False:
                 yield file.finding(

@@ -22,7 +22,7 @@ Make it once before the loop, or on the device (`torch.full`, `torch.arange`).
 How it is counted
 -----------------
 A call of `torch.tensor` or `torch.as_tensor` with a CUDA device and Python data, inside a loop. It
-is certain when nothing in it depends on the loop.
+is certain when the device is written out and nothing in it depends on the loop.
 """
 
 from __future__ import annotations
@@ -34,19 +34,47 @@ from kpredict.findings.finding import Confidence, Finding
 from kpredict.findings.reading import File, Loop, dotted
 
 BAD = (
-    'import torch\n\ndef run(xs):\n    for x in xs:\n        w = torch.tensor([0.1, 0.9], device="cuda")\n',
-    "import torch\n\ndef run(xs: torch.Tensor):\n    for i in range(10):\n        w = torch.tensor(i, device=xs.device)\n",
+    """\
+import torch
+
+def run(xs):
+    for x in xs:
+        w = torch.tensor([0.1, 0.9], device="cuda")
+""",
+    """\
+import torch
+
+def run(xs: torch.Tensor):
+    for i in range(10):
+        w = torch.tensor(i, device=xs.device)
+""",
 )
 GOOD = (
-    'import torch\n\ndef run(xs):\n    w = torch.tensor([0.1, 0.9], device="cuda")\n    for x in xs:\n        y = x * w\n',
-    "import torch\n\ndef run(xs):\n    for x in xs:\n        w = torch.tensor([0.1, 0.9])\n",
+    """\
+import torch
+
+def run(xs):
+    w = torch.tensor([0.1, 0.9], device="cuda")
+    for x in xs:
+        y = x * w
+""",
+    """\
+import torch
+
+def run(xs):
+    for x in xs:
+        w = torch.tensor([0.1, 0.9])
+""",
 )
 
 
 def check(file: File) -> Iterator[Finding]:
     for loop in file.loops:
         for node in ast.walk(ast.Module(list(loop.node.body), [])):
-            if not isinstance(node, ast.Call) or dotted(node.func) not in ("torch.tensor", "torch.as_tensor"):
+            if not isinstance(node, ast.Call) or dotted(node.func) not in (
+                "torch.tensor",
+                "torch.as_tensor",
+            ):
                 continue
             if file.loop_at(node.lineno) is not loop or not node.args:
                 continue
@@ -54,17 +82,20 @@ def check(file: File) -> Iterator[Finding]:
             if device is None or not _is_gpu(device) or not _is_data(node.args[0]):
                 continue
             varies = _depends(loop, node.args[0])
+            certain = not varies and isinstance(device, ast.Constant)
             yield file.finding(
                 __name__, node, "a tensor is built on the CPU and copied to the GPU in every round"
                 + ("" if varies else "; make it once before the loop"),
-                confidence=Confidence.LIKELY if varies else Confidence.CERTAIN,
+                confidence=Confidence.CERTAIN if certain else Confidence.LIKELY,
             )  # fmt: skip
 
 
 def _is_gpu(device: ast.expr) -> bool:
     if isinstance(device, ast.Constant):
         return isinstance(device.value, str) and device.value.startswith("cuda")
-    return dotted(device).endswith("device") and not (isinstance(device, ast.Constant) and device.value is None)
+    return dotted(device).endswith("device") and not (
+        isinstance(device, ast.Constant) and device.value is None
+    )
 
 
 def _is_data(node: ast.expr) -> bool:
@@ -73,5 +104,9 @@ def _is_data(node: ast.expr) -> bool:
 
 
 def _depends(loop: Loop, data: ast.expr) -> bool:
-    stored = {n.id for n in ast.walk(loop.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    stored = {
+        n.id
+        for n in ast.walk(loop.node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
     return any(isinstance(n, ast.Name) and n.id in stored for n in ast.walk(data))

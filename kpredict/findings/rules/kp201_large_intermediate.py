@@ -36,12 +36,35 @@ from kpredict.findings.rules._patterns import is_pointwise, sequences
 from kpredict.source.infer.trace import Step
 
 BAD = (
-    "import torch\n\n# kpredict: x=f32[8192,8192]\ndef f(x):\n    return torch.sin(x * 2).sum()\n",
-    'import torch\n\ndef f():\n    x = torch.zeros(8192, 8192, device="cuda")\n    return torch.exp(x * 2)\n',
+    """\
+import torch
+
+# kpredict: x=f32[8192,8192]
+def f(x):
+    return torch.sin(x * 2).sum()
+""",
+    """\
+import torch
+
+def f():
+    x = torch.zeros(8192, 8192, device="cuda")
+    return torch.exp(x * 2)
+""",
 )
 GOOD = (
-    "import torch\n\n# kpredict: x=f32[16,16]\ndef f(x):\n    return torch.sin(x * 2).sum()\n",
-    "import torch\n\ndef f(x: torch.Tensor):\n    return torch.sin(x * 2).sum()\n",
+    """\
+import torch
+
+# kpredict: x=f32[16,16]
+def f(x):
+    return torch.sin(x * 2).sum()
+""",
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    return torch.sin(x * 2).sum()
+""",
 )
 
 
@@ -58,7 +81,11 @@ def check(file: File) -> Iterator[Finding]:
                     continue
                 out = step.results[0]
                 size = size_of(out)
-                if size is None or out.storage in kept or any(a.storage == out.storage for a in step.arrays):
+                if (
+                    size is None
+                    or out.storage in kept
+                    or any(a.storage == out.storage for a in step.arrays)
+                ):
                     continue
                 using = [s for s in readers.get(out.storage, []) if "view" not in s.tags]
                 if not using or not all(is_pointwise(s) or "reduction" in s.tags for s in using):
@@ -66,7 +93,10 @@ def check(file: File) -> Iterator[Finding]:
                 moved = size * (1 + len(using))
                 if size >= file.limits.round_trip_mb * 1e6:
                     yield file.finding(
-                        __name__, step.place, f"the result of {step.short} ({out}, {megabytes(size)}) "
+                        __name__,
+                        step.place,
+                        f"the result of {step.short} ({out}, {megabytes(size)}) "
                         f"is written and read back: {megabytes(moved)} through memory",
-                        function=read.name, bytes=moved,
-                    )  # fmt: skip
+                        function=read.name,
+                        bytes=moved,
+                    )

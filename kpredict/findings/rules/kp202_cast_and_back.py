@@ -33,10 +33,29 @@ from kpredict.findings.reading import File, makers
 from kpredict.source.infer.trace import Step
 from kpredict.source.infer.values import Array
 
-BAD = ("import torch\n\ndef f(x: torch.Tensor):\n    h = x.half()\n    return h.float().half()\n",)
+BAD = (
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    h = x.half()
+    return h.float().half()
+""",
+)
 GOOD = (
-    "import torch\n\ndef f(x: torch.Tensor):\n    h = x.half()\n    return torch.sin(h.float()).half()\n",
-    "import torch\n\ndef f(x: torch.Tensor):\n    return x.float().half()\n",
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    h = x.half()
+    return torch.sin(h.float()).half()
+""",
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    return x.float().half()
+""",
 )
 
 
@@ -52,7 +71,7 @@ def check(file: File) -> Iterator[Finding]:
             before = _source(cast) if cast is not None and cast is not step else None
             if before is None or not step.results or before.dtype is None:
                 continue
-            if before.dtype == step.results[0].dtype and first.dtype != before.dtype:
+            if before.dtype == step.results[0].dtype and _keeps(before.dtype, first.dtype):
                 yield file.finding(
                     __name__, step.place, f"cast from {before.dtype} to {first.dtype} and back: "
                     "2 kernels", function=read.name, before=2, after=0,
@@ -65,3 +84,19 @@ def _source(step: Step | None) -> Array | None:
         return None
     x = step.args["self"]
     return x if isinstance(x, Array) and x.dtype is not None else None
+
+
+_EXACT = {
+    "bool": ("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32"),
+    "float16": ("float32", "float64"),
+    "bfloat16": ("float32", "float64"),
+    "float32": ("float64",),
+    "int8": ("int16", "int32", "int64", "float32"),
+    "uint8": ("int16", "int32", "int64", "float32"),
+    "int32": ("int64", "float64"),
+}
+
+
+def _keeps(dtype: str, between: str | None) -> bool:
+    """Whether `between` holds every value of `dtype`."""
+    return between in _EXACT.get(dtype, ())

@@ -22,8 +22,8 @@ heads as dim 1.
 How it is counted
 -----------------
 `.contiguous()` of an array that a transpose, permute or `.T` made, or a reshape that is known to
-merge such dims. With unknown shapes a transposed array is taken for one that really is out of order,
-and the confidence is "likely".
+merge such dims. With unknown shapes a transposed array is taken for one that really is out of
+order, and the confidence is "likely".
 """
 
 from __future__ import annotations
@@ -36,12 +36,34 @@ from kpredict.source.infer.trace import Step
 from kpredict.source.infer.values import Array
 
 BAD = (
-    "import torch\n\ndef merge(x: torch.Tensor):\n    return x.transpose(1, 2).contiguous()\n",
-    "import torch\n\n# kpredict: x=f32[2,3,4]\ndef merge(x):\n    return x.permute(0, 2, 1).reshape(2, 12)\n",
+    """\
+import torch
+
+def merge(x: torch.Tensor):
+    return x.transpose(1, 2).contiguous()
+""",
+    """\
+import torch
+
+# kpredict: x=f32[2,3,4]
+def merge(x):
+    return x.permute(0, 2, 1).reshape(2, 12)
+""",
 )
 GOOD = (
-    "import torch\n\ndef merge(x: torch.Tensor):\n    return (x + 1).contiguous()\n",
-    "import torch\n\n# kpredict: x=f32[2,3,4]\ndef merge(x):\n    return x.reshape(6, 4)\n",
+    """\
+import torch
+
+def merge(x: torch.Tensor):
+    return (x + 1).contiguous()
+""",
+    """\
+import torch
+
+# kpredict: x=f32[2,3,4]
+def merge(x):
+    return x.reshape(6, 4)
+""",
 )
 _REORDER = frozenset("transpose permute t".split())
 
@@ -59,7 +81,11 @@ def check(file: File) -> Iterator[Finding]:
             if step.short != "clone" or step.args.get("memory_format") != "contiguous_format":
                 continue
             x = step.args["self"]
-            if not isinstance(x, Array) or x.device != "cuda" or "expand" in file.source(step.place.line):
+            if (
+                not isinstance(x, Array)
+                or x.device != "cuda"
+                or "expand" in file.source(step.place.line)
+            ):
                 continue
             text = file.source(step.place.line)
             call = "contiguous" if ".contiguous(" in text else "reshape"
@@ -72,8 +98,14 @@ def check(file: File) -> Iterator[Finding]:
             size = size_of(x)
             moved = f" ({megabytes(2 * size)})" if size is not None else ""
             yield file.finding(
-                __name__, step.place, f"{call} of a {reordered[x.storage].short}d array copies it{moved}"
-                .replace("permuted", "permuted").replace("transposed", "transposed"),
-                function=read.name, before=1, after=0, bytes=2 * size if size else None,
+                __name__,
+                step.place,
+                f"{call} of a {reordered[x.storage].short}d array copies it{moved}".replace(
+                    "permuted", "permuted"
+                ).replace("transposed", "transposed"),
+                function=read.name,
+                before=1,
+                after=0,
+                bytes=2 * size if size else None,
                 confidence=Confidence.CERTAIN if known else Confidence.LIKELY,
-            )  # fmt: skip
+            )

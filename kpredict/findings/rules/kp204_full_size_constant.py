@@ -20,7 +20,7 @@ Pass the number: `torch.where(x > 0, x, 0.0)`, `x.masked_fill(mask, 0.0)`, `x + 
 How it is counted
 -----------------
 `zeros_like`, `ones_like`, `full_like`, `zeros`, `ones` or `full` of an array on the GPU with more
-than one element, whose only use is as an operand of `where`, an arithmetic or a comparison op.
+than one element, whose only use is as an operand of `where`, an arithmetic or a comparison op, next to one of the same shape.
 """
 
 from __future__ import annotations
@@ -30,17 +30,43 @@ from collections.abc import Iterator
 from kpredict.findings.finding import Finding
 from kpredict.findings.reading import File, users
 from kpredict.source.infer.trace import Step
+from kpredict.source.infer.trace import steps as all_steps
 from kpredict.source.infer.values import Array
 
 BAD = (
-    "import torch\n\ndef clean(x: torch.Tensor):\n    return torch.where(x > 0, x, torch.zeros_like(x))\n",
-    "import torch\n\ndef f(x: torch.Tensor):\n    one = torch.ones_like(x)\n    return one - x\n",
+    """\
+import torch
+
+def clean(x: torch.Tensor):
+    return torch.where(x > 0, x, torch.zeros_like(x))
+""",
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    one = torch.ones_like(x)
+    return one - x
+""",
 )
 GOOD = (
-    "import torch\n\ndef clean(x: torch.Tensor):\n    return torch.where(x > 0, x, 0.0)\n",
-    "import torch\n\ndef f(x: torch.Tensor):\n    out = torch.zeros_like(x)\n    out[0] = x[0]\n    return out + x\n",
+    """\
+import torch
+
+def clean(x: torch.Tensor):
+    return torch.where(x > 0, x, 0.0)
+""",
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    out = torch.zeros_like(x)
+    out[0] = x[0]
+    return out + x
+""",
 )
-_FULL = frozenset("zeros_like ones_like full_like zeros ones full new_zeros new_ones new_full".split())
+_FULL = frozenset(
+    "zeros_like ones_like full_like zeros ones full new_zeros new_ones new_full".split()
+)
 _OPERATORS = frozenset("where add sub mul div maximum minimum eq ne lt le gt ge rsub".split())
 
 
@@ -50,7 +76,7 @@ def check(file: File) -> Iterator[Finding]:
             continue
         own = file.own_steps(read)
         readers = users(own)
-        everywhere = users([i for i in _all(read.items) if isinstance(i, Step)])
+        everywhere = users(list(all_steps(read.items)))
         kept = {a.storage for a in read.returned}
         for step in own:
             if step.short not in _FULL or not step.results:
@@ -62,33 +88,31 @@ def check(file: File) -> Iterator[Finding]:
             if len(using) != 1 or len(everywhere.get(out.storage, [])) != 1:
                 continue
             user = using[0]
-            if user.short not in _OPERATORS or user.packet.endswith("_") or not _spares(user, out):
+            if (
+                user.short not in _OPERATORS
+                or user.packet.endswith("_")
+                or not _spares(step, user, out)
+            ):
                 continue
             yield file.finding(
-                __name__, step.place, f"{step.short} fills a whole array that {user.short} only reads "
-                "as one number: 2 kernels, 1 with the number itself", function=read.name,
-                before=2, after=1,
-            )  # fmt: skip
+                __name__,
+                step.place,
+                f"{step.short} fills a whole array that {user.short} only reads "
+                "as one number: 2 kernels, 1 with the number itself (or `clamp`)",
+                function=read.name,
+                before=2,
+                after=1,
+            )
 
 
-def _all(items: object) -> Iterator[object]:
-    from kpredict.source.infer.trace import walk
-
-    yield from walk(items)  # type: ignore[arg-type]
-
-
-def _spares(user: Step, constant: Array) -> bool:
-    """Whether the result has its shape without the constant: another operand is as large, or
-    nothing is known to be smaller."""
+def _spares(step: Step, user: Step, constant: Array) -> bool:
+    """Whether the result has its shape without the constant: another operand is as large."""
     others = [a for a in user.arrays if a.storage != constant.storage]
     if user.short == "where":
-        others = [a for k, a in user.args.items() if k in ("self", "other", "condition")
-                  and isinstance(a, Array) and a.storage != constant.storage]  # fmt: skip
         branches = [user.args.get("self"), user.args.get("other")]
         if not all(isinstance(b, Array) for b in branches):
             return False
-    if not others:
-        return False
-    if constant.shape is None:
-        return "like" in str(user.args) or True
-    return any(a.shape is not None and (a.shape == constant.shape) for a in others)
+    model = step.args.get("self")
+    if isinstance(model, Array) and any(a.storage == model.storage for a in others):
+        return True
+    return constant.shape is not None and any(a.shape == constant.shape for a in others)

@@ -23,8 +23,8 @@ Let the next operation broadcast (pointwise ops and matmul do); for grouped-quer
 
 How it is counted
 -----------------
-A copy whose input is the result of `expand`, with only views in between. A reshape after an expand
-in the middle of the shape always copies.
+A copy whose input is the result of `expand`, with only views in between. A reshape counts
+when it has fewer dims than the expanded array, so that it merges some of them.
 """
 
 from __future__ import annotations
@@ -37,12 +37,29 @@ from kpredict.source.infer.trace import Step
 from kpredict.source.infer.values import Array
 
 BAD = (
-    "import torch\n\ndef repeat_kv(x: torch.Tensor, n: int):\n    b, h, t, d = x.shape\n"
-    "    return x[:, :, None].expand(b, h, n, t, d).contiguous()\n",
+    """\
+import torch
+
+def repeat_kv(x: torch.Tensor, n: int):
+    b, h, t, d = x.shape
+    return x[:, :, None].expand(b, h, n, t, d).contiguous()
+""",
 )
 GOOD = (
-    "import torch\n\ndef add(x: torch.Tensor, y: torch.Tensor):\n    return x.expand(4, 8) + y\n",
-    "import torch\n\ndef f(x: torch.Tensor):\n    y = x.expand(4, 8)\n    z = y + 1\n    return z.contiguous()\n",
+    """\
+import torch
+
+def add(x: torch.Tensor, y: torch.Tensor):
+    return x.expand(4, 8) + y
+""",
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    y = x.expand(4, 8)
+    z = y + 1
+    return z.contiguous()
+""",
 )
 
 
@@ -64,8 +81,26 @@ def check(file: File) -> Iterator[Finding]:
             if not any(w in text for w in (".contiguous(", ".clone(", ".reshape(", ".flatten(")):
                 continue
             sure = x.known or ".contiguous(" in text or ".clone(" in text
+            if not sure and not _merges(own, step, x):
+                continue
             yield file.finding(
                 __name__, step.place, "the expanded array is written out in full; let the next "
                 "operation broadcast it", function=read.name, before=1, after=0,
                 confidence=Confidence.CERTAIN if sure else Confidence.LIKELY,
             )  # fmt: skip
+
+
+def _merges(own: list[Step], copy: Step, x: Array) -> bool:
+    """Whether the reshape that may copy has fewer dims than the expanded array: it merges some."""
+    for s in own:
+        size = s.args.get("size")
+        if (
+            s.short == "view"
+            and s.place == copy.place
+            and isinstance(s.args["self"], Array)
+            and s.args["self"].storage == x.storage
+            and isinstance(size, tuple)
+            and x.ndim is not None
+        ):
+            return len(size) < x.ndim
+    return False

@@ -24,7 +24,8 @@ The in-place form (`mul_`, `relu_`, `F.relu(inplace=True)`), where autograd does
 
 How it is counted
 -----------------
-Only under `no_grad` or `inference_mode` seen in the source, with known shapes, above `round-trip-mb`.
+Only under `no_grad` or `inference_mode` seen in the source, with known shapes, above
+`round-trip-mb`.
 Off unless selected: it saves memory, not time.
 """
 
@@ -39,13 +40,35 @@ from kpredict.source.infer.trace import Step
 
 DEFAULT = False
 BAD = (
-    "import torch\n\n# kpredict: x=f32[16384,16384]\n@torch.no_grad()\ndef f(x):\n    y = x @ x\n"
-    "    y = y * 2\n    return torch.relu(y)\n",
+    """\
+import torch
+
+# kpredict: x=f32[16384,16384]
+@torch.no_grad()
+def f(x):
+    y = x @ x
+    y = y * 2
+    return torch.relu(y)
+""",
 )
 GOOD = (
-    "import torch\n\n# kpredict: x=f32[16384,16384]\n@torch.no_grad()\ndef f(x):\n    y = x @ x\n"
-    "    y.mul_(2)\n    return torch.relu_(y)\n",
-    "import torch\n\n# kpredict: x=f32[16384,16384]\ndef f(x):\n    return torch.relu(x @ x)\n",
+    """\
+import torch
+
+# kpredict: x=f32[16384,16384]
+@torch.no_grad()
+def f(x):
+    y = x @ x
+    y.mul_(2)
+    return torch.relu_(y)
+""",
+    """\
+import torch
+
+# kpredict: x=f32[16384,16384]
+def f(x):
+    return torch.relu(x @ x)
+""",
 )
 
 
@@ -56,7 +79,12 @@ def check(file: File) -> Iterator[Finding]:
             steps = [i for i in run if isinstance(i, Step)]
             by = makers(steps)
             for at, step in enumerate(steps):
-                if step.grad or not is_pointwise(step) or step.packet.endswith("_") or not step.results:
+                if (
+                    step.grad
+                    or not is_pointwise(step)
+                    or step.packet.endswith("_")
+                    or not step.results
+                ):
                     continue
                 if not file.is_own(read, step.place):
                     continue
@@ -66,10 +94,18 @@ def check(file: File) -> Iterator[Finding]:
                 for a in step.arrays:
                     dead = a.storage in by and a.storage not in later and a.storage not in kept
                     fits = a.shape == out.shape and a.dtype == out.dtype
-                    if dead and fits and size is not None and size >= file.limits.round_trip_mb * 1e6:
+                    if (
+                        dead
+                        and fits
+                        and size is not None
+                        and size >= file.limits.round_trip_mb * 1e6
+                    ):
                         yield file.finding(
-                            __name__, step.place, f"{step.short} makes a new array of {megabytes(size)} "
-                            "while its input is dead; in place it needs none", function=read.name,
+                            __name__,
+                            step.place,
+                            f"{step.short} makes a new array of {megabytes(size)} "
+                            "while its input is dead; in place it needs none",
+                            function=read.name,
                             bytes=size,
-                        )  # fmt: skip
+                        )
                         break

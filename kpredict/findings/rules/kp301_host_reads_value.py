@@ -36,14 +36,42 @@ from kpredict.findings.reading import File
 from kpredict.source.infer.trace import Fork, Item, Repeat, Sync
 
 BAD = (
-    "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
-    "        if x.isnan().any():\n            raise ValueError\n        return x\n",
-    "import torch\n\ndef total(xs: list[torch.Tensor]):\n    s = 0.0\n    for x in xs:\n"
-    "        s += x.sum().item()\n    return s\n",
+    """\
+import torch
+from torch import nn
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        if x.isnan().any():
+            raise ValueError
+        return x
+""",
+    """\
+import torch
+
+def total(xs: list[torch.Tensor]):
+    s = 0.0
+    for x in xs:
+        s += x.sum().item()
+    return s
+""",
 )
 GOOD = (
-    "import torch\n\ndef value(x: torch.Tensor):\n    return x.sum().item()\n",
-    "import torch\n\ndef f(x: torch.Tensor):\n    for i in range(3):\n        n = torch.tensor(i).item()\n        x = x + n\n    return x\n",
+    """\
+import torch
+
+def value(x: torch.Tensor):
+    return x.sum().item()
+""",
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    for i in range(3):
+        n = torch.tensor(i).item()
+        x = x + n
+    return x
+""",
 )
 _READS = {
     "item": ".item()", "__float__": "float()", "__int__": "int()", "bool": "the truth value",

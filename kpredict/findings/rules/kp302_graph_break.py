@@ -41,13 +41,41 @@ from kpredict.findings.reading import File
 from kpredict.source.infer.trace import Sync
 
 BAD = (
-    "import torch\n\n@torch.compile\ndef f(x: torch.Tensor):\n    y = torch.sin(x)\n    print(y.shape)\n"
-    "    return torch.cos(y)\n",
-    "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        return x\n    return -x\n\ng = torch.compile(f)\n",
+    """\
+import torch
+
+@torch.compile
+def f(x: torch.Tensor):
+    y = torch.sin(x)
+    print(y.shape)
+    return torch.cos(y)
+""",
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    if x.sum() > 0:
+        return x
+    return -x
+
+g = torch.compile(f)
+""",
 )
 GOOD = (
-    "import torch\n\ndef f(x: torch.Tensor):\n    print(x.shape)\n    return x\n",
-    "import torch\n\n@torch.compile\ndef f(x: torch.Tensor):\n    return torch.where(x > 0, x, -x)\n",
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    print(x.shape)
+    return x
+""",
+    """\
+import torch
+
+@torch.compile
+def f(x: torch.Tensor):
+    return torch.where(x > 0, x, -x)
+""",
 )
 _BREAKS = {
     "item": ".item()", "tolist": ".tolist()", "__float__": "float() of an array",
@@ -62,7 +90,11 @@ def check(file: File) -> Iterator[Finding]:
     for name, node in file.compiled.items():
         seen: set[int] = set()
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id in _CALLS:
+            if (
+                isinstance(inner, ast.Call)
+                and isinstance(inner.func, ast.Name)
+                and inner.func.id in _CALLS
+            ):
                 seen.add(inner.lineno)
                 yield file.finding(__name__, inner, _message(f"{inner.func.id}()"), function=name)
         for read in file.functions:
@@ -71,8 +103,12 @@ def check(file: File) -> Iterator[Finding]:
             for item in file.own(read):
                 if isinstance(item, Sync) and item.what in _BREAKS and item.place.line not in seen:
                     seen.add(item.place.line)
-                    yield file.finding(__name__, item.place, _message(_BREAKS[item.what]), function=name)
+                    yield file.finding(
+                        __name__, item.place, _message(_BREAKS[item.what]), function=name
+                    )
 
 
 def _message(what: str) -> str:
-    return f"{what} breaks the graph of this compiled function: what is before and after is not fused"
+    return (
+        f"{what} breaks the graph of this compiled function: what is before and after is not fused"
+    )

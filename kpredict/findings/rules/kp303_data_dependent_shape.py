@@ -34,12 +34,33 @@ from kpredict.findings.reading import File
 from kpredict.source.infer.trace import Sync
 
 BAD = (
-    "import torch\n\ndef keep(boxes: torch.Tensor, scores: torch.Tensor):\n    return boxes[scores > 0.5]\n",
-    "import torch\n\ndef where(x: torch.Tensor):\n    return torch.nonzero(x)\n",
+    """\
+import torch
+
+def keep(boxes: torch.Tensor, scores: torch.Tensor):
+    return boxes[scores > 0.5]
+""",
+    """\
+import torch
+
+def where(x: torch.Tensor):
+    return torch.nonzero(x)
+""",
 )
 GOOD = (
-    "import torch\n\ndef keep(boxes: torch.Tensor, i: torch.LongTensor):\n    return boxes[i]\n",
-    "import torch\n\ndef zero(x: torch.Tensor):\n    x[x < 0] = 0.0\n    return x\n",
+    """\
+import torch
+
+def keep(boxes: torch.Tensor, i: torch.LongTensor):
+    return boxes[i]
+""",
+    """\
+import torch
+
+def zero(x: torch.Tensor):
+    x[x < 0] = 0.0
+    return x
+""",
 )
 _SHAPED = {
     "nonzero": "nonzero", "unique": "unique", "masked_select": "masked_select",
@@ -55,6 +76,9 @@ def check(file: File) -> Iterator[Finding]:
         for item in file.own(read):
             if isinstance(item, Sync) and item.what in _SHAPED:
                 yield file.finding(
-                    __name__, item.place, f"{_SHAPED[item.what]} has a size that only the GPU knows: "
-                    "the host waits for it", function=read.name,
-                )  # fmt: skip
+                    __name__,
+                    item.place,
+                    f"{_SHAPED[item.what]} has a size that only the GPU knows: "
+                    "the host waits for it",
+                    function=read.name,
+                )

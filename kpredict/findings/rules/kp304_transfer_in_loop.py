@@ -37,13 +37,40 @@ from kpredict.findings.reading import File, Loop, root
 from kpredict.source.infer.trace import Sync
 
 BAD = (
-    "import torch\n\ndef run(xs: list[torch.Tensor], w: torch.Tensor):\n    out = []\n    for x in xs:\n"
-    "        out.append((x * w).cpu())\n    return out\n",
-    'import torch\n\ndef run(xs, w):\n    out = []\n    for x in xs:\n        out.append(x * w.to("cuda"))\n    return out\n',
+    """\
+import torch
+
+def run(xs: list[torch.Tensor], w: torch.Tensor):
+    out = []
+    for x in xs:
+        out.append((x * w).cpu())
+    return out
+""",
+    """\
+import torch
+
+def run(xs, w):
+    out = []
+    for x in xs:
+        out.append(x * w.to("cuda"))
+    return out
+""",
 )
 GOOD = (
-    'import torch\n\ndef run(loader, model):\n    for x in loader:\n        x = x.to("cuda")\n        model(x)\n',
-    "import torch\n\ndef run(x: torch.Tensor):\n    return x.cpu()\n",
+    """\
+import torch
+
+def run(loader, model):
+    for x in loader:
+        x = x.to("cuda")
+        model(x)
+""",
+    """\
+import torch
+
+def run(x: torch.Tensor):
+    return x.cpu()
+""",
 )
 
 
@@ -56,9 +83,12 @@ def check(file: File) -> Iterator[Finding]:
                 if file.loop_at(item.place.line) is not None and at not in seen:
                     seen.add(at)
                     yield file.finding(
-                        __name__, item.place, f"a copy to the CPU (.{item.what}) in every round of a "
-                        "loop: the host waits each time", function=read.name,
-                    )  # fmt: skip
+                        __name__,
+                        item.place,
+                        f"a copy to the CPU (.{item.what}) in every round of a "
+                        "loop: the host waits each time",
+                        function=read.name,
+                    )
     for loop in file.loops:
         for node in ast.walk(ast.Module(list(loop.node.body), [])):
             if isinstance(node, ast.Call) and _to_gpu(node) and file.loop_at(node.lineno) is loop:
@@ -66,9 +96,11 @@ def check(file: File) -> Iterator[Finding]:
                 name = root(node.func.value)
                 if name and isinstance(node.func.value, ast.Name) and name not in _made_in(loop):
                     yield file.finding(
-                        __name__, node, f"{name} is copied to the GPU in every round of a loop; move "
-                        "it before", confidence=Confidence.LIKELY,
-                    )  # fmt: skip
+                        __name__,
+                        node,
+                        f"{name} is copied to the GPU in every round of a loop; move it before",
+                        confidence=Confidence.LIKELY,
+                    )
 
 
 def _to_gpu(node: ast.Call) -> bool:
@@ -86,4 +118,8 @@ def _to_gpu(node: ast.Call) -> bool:
 
 def _made_in(loop: Loop) -> set[str]:
     """Names that the loop sets, its own variables among them."""
-    return {n.id for n in ast.walk(loop.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {
+        n.id
+        for n in ast.walk(loop.node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }

@@ -33,8 +33,26 @@ from collections.abc import Iterator
 from kpredict.findings.finding import Finding
 from kpredict.findings.reading import File, dotted
 
-BAD = ("import torch\n\ndef train(batches):\n    for b in batches:\n        step(b)\n        torch.cuda.empty_cache()\n",)
-GOOD = ("import torch\n\ndef train(batches):\n    for b in batches:\n        step(b)\n    torch.cuda.synchronize()\n",)
+BAD = (
+    """\
+import torch
+
+def train(batches):
+    for b in batches:
+        step(b)
+        torch.cuda.empty_cache()
+""",
+)
+GOOD = (
+    """\
+import torch
+
+def train(batches):
+    for b in batches:
+        step(b)
+    torch.cuda.synchronize()
+""",
+)
 _CALLS = frozenset(
     "torch.cuda.synchronize torch.cuda.empty_cache torch.accelerator.synchronize "
     "torch.accelerator.empty_cache".split()
@@ -43,7 +61,13 @@ _CALLS = frozenset(
 
 def check(file: File) -> Iterator[Finding]:
     for node in ast.walk(file.reading.tree):
-        if isinstance(node, ast.Call) and dotted(node.func) in _CALLS and file.loop_at(node.lineno) is not None:
+        if (
+            isinstance(node, ast.Call)
+            and dotted(node.func) in _CALLS
+            and file.loop_at(node.lineno) is not None
+        ):
             what = dotted(node.func)
-            effect = "waits for the GPU" if what.endswith("synchronize") else "frees the memory cache"
+            effect = (
+                "waits for the GPU" if what.endswith("synchronize") else "frees the memory cache"
+            )
             yield file.finding(__name__, node, f"{what} {effect} in every round of a loop")

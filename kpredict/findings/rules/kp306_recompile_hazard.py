@@ -40,12 +40,32 @@ from kpredict.findings.finding import Confidence, Finding
 from kpredict.findings.reading import File, dotted
 
 BAD = (
-    "import torch\n\n@torch.compile\ndef scale(x, factor):\n    return x * factor\n\ndef run(x):\n"
-    "    for i in range(100):\n        x = scale(x, i * 0.1)\n    return x\n",
+    """\
+import torch
+
+@torch.compile
+def scale(x, factor):
+    return x * factor
+
+def run(x):
+    for i in range(100):
+        x = scale(x, i * 0.1)
+    return x
+""",
 )
 GOOD = (
-    "import torch\n\n@torch.compile\ndef scale(x, y):\n    return x * y\n\ndef run(x, ys):\n"
-    "    for y in ys:\n        x = scale(x, y)\n    return x\n",
+    """\
+import torch
+
+@torch.compile
+def scale(x, y):
+    return x * y
+
+def run(x, ys):
+    for y in ys:
+        x = scale(x, y)
+    return x
+""",
 )
 
 
@@ -70,8 +90,15 @@ def check(file: File) -> Iterator[Finding]:
 
 def _assigned(tree: ast.Module) -> set[str]:
     """Names bound to `torch.compile(…)`."""
-    return {t.id for n in ast.walk(tree) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
-            and dotted(n.value.func) == "torch.compile" for t in n.targets if isinstance(t, ast.Name)}  # fmt: skip
+    return {
+        t.id
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Assign)
+        and isinstance(n.value, ast.Call)
+        and dotted(n.value.func) == "torch.compile"
+        for t in n.targets
+        if isinstance(t, ast.Name)
+    }
 
 
 def _counters(node: ast.AST) -> set[str]:
@@ -82,7 +109,11 @@ def _counters(node: ast.AST) -> set[str]:
     target = node.target
     if called == "range" and isinstance(target, ast.Name):
         return {target.id}
-    if called == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
+    if (
+        called == "enumerate"
+        and isinstance(target, ast.Tuple)
+        and isinstance(target.elts[0], ast.Name)
+    ):
         return {target.elts[0].id}
     return set()
 
@@ -93,4 +124,9 @@ def _is_number(a: ast.expr, counters: set[str]) -> bool:
     if isinstance(a, ast.BinOp):
         return (_is_number(a.left, counters) or _is_number(a.right, counters)) and not any(
             isinstance(n, (ast.Call, ast.Subscript)) for n in ast.walk(a))  # fmt: skip
-    return isinstance(a, ast.Call) and isinstance(a.func, ast.Attribute) and a.func.attr == "item" and not a.args
+    return (
+        isinstance(a, ast.Call)
+        and isinstance(a.func, ast.Attribute)
+        and a.func.attr == "item"
+        and not a.args
+    )

@@ -31,8 +31,22 @@ from kpredict.findings.finding import Finding
 from kpredict.findings.reading import File
 
 EXAMPLE_BUDGET = {"max_eager": 1}
-BAD = ("import torch\n\ndef f(x: torch.Tensor):\n    return torch.sin(x).cos()\n",)
-GOOD = ("import torch\n\ndef f(x: torch.Tensor):\n    return torch.sin(x)\n",)
+BAD = (
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    return torch.sin(x).cos()
+""",
+)
+GOOD = (
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    return torch.sin(x)
+""",
+)
 
 
 def check(file: File) -> Iterable[Finding]:

@@ -35,9 +35,23 @@ from kpredict.findings.reading import File
 
 EXAMPLE_BUDGET = {"max_eager": 1}
 BAD = (
-    "import torch\n\ndef f(x: torch.Tensor, twice: bool):\n    if twice:\n        x = x * 2\n    return x + 1\n",
+    """\
+import torch
+
+def f(x: torch.Tensor, twice: bool):
+    if twice:
+        x = x * 2
+    return x + 1
+""",
 )
-GOOD = ("import torch\n\ndef f(x: torch.Tensor):\n    return torch.sin(x)\n",)
+GOOD = (
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    return torch.sin(x)
+""",
+)
 
 
 def check(file: File) -> Iterable[Finding]:

@@ -29,10 +29,21 @@ from collections.abc import Iterable
 from kpredict.findings.finding import Finding
 from kpredict.findings.reading import File
 
-BAD = ("import torch\n\ndef f(x: torch.Tensor):\n    return x + 1  # kpredict: ignore[KP101] fused later\n",)
+BAD = (
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    return x + 1  # kpredict: ignore[KP101] fused later
+""",
+)
 GOOD = (
-    "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n"
-    "    return torch.sigmoid(x) * y + 1.0  # kpredict: ignore[KP101] small\n",
+    """\
+import torch
+
+def f(x: torch.Tensor, y: torch.Tensor):
+    return torch.sigmoid(x) * y + 1.0  # kpredict: ignore[KP101] small
+""",
 )
 
 

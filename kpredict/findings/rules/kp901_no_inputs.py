@@ -31,8 +31,23 @@ from kpredict.findings.finding import Finding
 from kpredict.findings.reading import File
 
 DEFAULT = False
-BAD = ("import torch\n\ndef f(x: torch.Tensor):\n    return x.sum()\n",)
-GOOD = ("import torch\n\n# kpredict: x=f32[64,128]\ndef f(x):\n    return x.sum()\n",)
+BAD = (
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    return x.sum()
+""",
+)
+GOOD = (
+    """\
+import torch
+
+# kpredict: x=f32[64,128]
+def f(x):
+    return x.sum()
+""",
+)
 
 
 def check(file: File) -> Iterator[Finding]:

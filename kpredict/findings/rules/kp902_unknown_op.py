@@ -31,8 +31,23 @@ from kpredict.findings.reading import File
 from kpredict.source.infer.trace import Missing
 
 DEFAULT = False
-BAD = ("import torch\nimport my_extension\n\ndef f(x: torch.Tensor):\n    return my_extension.fast_norm(x)\n",)
-GOOD = ("import torch\n\ndef f(x: torch.Tensor):\n    return torch.sin(x)\n",)
+BAD = (
+    """\
+import torch
+import my_extension
+
+def f(x: torch.Tensor):
+    return my_extension.fast_norm(x)
+""",
+)
+GOOD = (
+    """\
+import torch
+
+def f(x: torch.Tensor):
+    return torch.sin(x)
+""",
+)
 
 
 def check(file: File) -> Iterator[Finding]:

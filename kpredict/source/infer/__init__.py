@@ -1,4 +1,4 @@
-"""Source → [Op] without torch and without running anything: an interpreter that knows only metadata.
+"""Source → [Op] without torch and without running anything: an interpreter of metadata.
 
 Read `values.py` (what a name can hold), `trace.py` (what a run leaves behind), then `machine.py`.
 Python's own parser is used and not libcst: it gives positions for free and reads 54 MB in seconds,

@@ -18,7 +18,15 @@ from kpredict.source.infer.shapes.views import view, view_stride
 from kpredict.source.infer.surface import dtypes
 from kpredict.source.infer.trace import Step
 from kpredict.source.infer.values import (
-    UNKNOWN, Array, Class, Device, DType, Function, Instance, Layout, Symbol, Value,
+    UNKNOWN,
+    Array,
+    Class,
+    Device,
+    DType,
+    Function,
+    Layout,
+    Symbol,
+    Value,
 )  # fmt: skip
 
 BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -93,9 +101,9 @@ class Arrays(State):
         if isinstance(b, Array):
             mirrored = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(name, name)
             return self.aten(mirrored, b, a)
-        if python in (operator.eq, operator.ne) and UNKNOWN not in (a, b):
-            if isinstance(a, _NAMED) or isinstance(b, _NAMED):
-                return (a == b) == (python is operator.eq)
+        named = isinstance(a, _NAMED) or isinstance(b, _NAMED)
+        if named and name in ("eq", "ne") and UNKNOWN not in (a, b):
+            return (a == b) == (name == "eq")
         return fold(python, a, b)
 
     @staticmethod
@@ -124,7 +132,7 @@ class Arrays(State):
         f = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(op)]
         try:
             return UNKNOWN if a is UNKNOWN else f(a)
-        except Exception:  # noqa: BLE001 — an operand this operator does not take
+        except Exception:
             return UNKNOWN
 
     def truth(self, value: Value) -> bool | None:
@@ -138,7 +146,7 @@ class Arrays(State):
             return None
         return bool(value)
 
-    # -- subscripts ------------------------------------------------------------------------------
+    # -- subscripts ------------------------------------------------------------------------
 
     def subscript(self, a: Array, index: Value) -> Value:
         """`a[index]`, by views as far as they go, then `index` for what is left."""
@@ -227,7 +235,7 @@ class Arrays(State):
             self.record(Step("aten.select.int", args, (out,), self.here, tags=frozenset({"view"})))
         return out, [self._index_array(p, a.device) for p in arrays]
 
-    # -- attributes ------------------------------------------------------------------------------
+    # -- attributes ------------------------------------------------------------------------
 
     def array_attribute(self, a: Array, name: str) -> Value:
         """The value of a plain attribute; UNKNOWN for a name that is no such attribute."""
@@ -250,13 +258,20 @@ class Arrays(State):
         if name == "T" and a.ndim is not None:
             return self.aten("permute", a, tuple(range(a.ndim - 1, -1, -1)))
         if name in ("real", "imag"):
-            return self.aten("view_as_real", a) if a.dtype is None else replace(a, dtype={
-                "complex64": "float32", "complex128": "float64"}.get(a.dtype, a.dtype), stride=None)  # fmt: skip
+            return (
+                self.aten("view_as_real", a)
+                if a.dtype is None
+                else replace(
+                    a,
+                    dtype={"complex64": "float32", "complex128": "float64"}.get(a.dtype, a.dtype),
+                    stride=None,
+                )
+            )
         if name == "grad":
             return fresh(a.shape, a.dtype, a.device)
         return UNKNOWN
 
-    # -- methods ---------------------------------------------------------------------------------
+    # -- methods ---------------------------------------------------------------------------
 
     def array_method(
         self, a: Array, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
@@ -431,7 +446,7 @@ class Arrays(State):
             return self._perhaps_reshaped(a, wanted)
         try:
             sizes = infer_size(list(wanted), a.numel)
-        except Exception:  # noqa: BLE001 — sizes that do not fit: the user's error, not ours
+        except Exception:
             return fresh(None, a.dtype, a.device)
         stride = view_stride(a.sizes, a.stride, sizes)  # type: ignore[arg-type]
         if stride is not None:
@@ -476,14 +491,14 @@ def fold(f: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
         return UNKNOWN
     if f is operator.mul:
         for seq, n in ((a, b), (b, a)):
-            if isinstance(seq, (str, list, tuple)) and isinstance(n, int):
-                if len(seq) * max(n, 0) > LARGEST_FOLD:
-                    return UNKNOWN
+            long = isinstance(seq, (str, list, tuple)) and isinstance(n, int)
+            if long and len(seq) * max(n, 0) > LARGEST_FOLD:
+                return UNKNOWN
     if f is operator.mod and isinstance(a, str):
         return UNKNOWN
     try:
         return f(a, b)
-    except Exception:  # noqa: BLE001 — the user's own error at run time
+    except Exception:
         return UNKNOWN
 
 
@@ -497,7 +512,7 @@ def _contains(item: Value, container: Value, negated: bool) -> Value:
             return UNKNOWN
         try:
             found = item in container
-        except Exception:  # noqa: BLE001 — unhashable and the like
+        except Exception:
             return UNKNOWN
         if not found and not isinstance(container, (str, range)) and UNKNOWN in list(container):
             return UNKNOWN

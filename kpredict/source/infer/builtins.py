@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kpredict.source.infer.trace import Repeat
 from kpredict.source.infer.calls import Calls
+from kpredict.source.infer.trace import Repeat
 from kpredict.source.infer.values import (
-    UNKNOWN, Array, Bound, Class, Context, Function, Instance, Optimizer, Several, Symbol, Value,
-    arrays_in, join, knows,
+    UNKNOWN,
+    Array,
+    Bound,
+    Class,
+    Context,
+    Function,
+    Instance,
+    Optimizer,
+    Several,
+    Symbol,
+    Value,
+    arrays_in,
+    join,
+    knows,
 )  # fmt: skip
 
 _PURE: Mapping[str, Callable[..., Any]] = {
@@ -48,7 +61,7 @@ class Builtins(Calls):
             return UNKNOWN
         try:
             return f(*args, **kwargs)
-        except Exception:  # noqa: BLE001 — the user's own error at run time
+        except Exception:
             return UNKNOWN
 
     def _number(self, name: str, args: Sequence[Value]) -> Value:
@@ -95,9 +108,12 @@ class Builtins(Calls):
         columns = [self.iterate(a) for a in args]
         lengths = [len(c) for c in columns if not isinstance(c, Several)]
         if len(lengths) < len(columns):
-            return Several(tuple(
-                c.item if isinstance(c, Several) else (_common(c) if c else UNKNOWN) for c in columns
-            ))  # fmt: skip
+            return Several(
+                tuple(
+                    c.item if isinstance(c, Several) else (_common(c) if c else UNKNOWN)
+                    for c in columns
+                )
+            )
         return [tuple(c[i] for c in columns) for i in range(min(lengths, default=0))]  # type: ignore[index]
 
     def _py_list(self, x: Value = ()) -> Value:
@@ -259,7 +275,7 @@ class Builtins(Calls):
         answers = [_is_a(o, k) for k in (kinds if isinstance(kinds, tuple) else (kinds,))]
         return True if True in answers else UNKNOWN if UNKNOWN in answers else False
 
-    # -- methods of plain values -------------------------------------------------------------------
+    # -- methods of plain values -----------------------------------------------------------
 
     def value_method(
         self, owner: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
@@ -279,10 +295,8 @@ class Builtins(Calls):
         if isinstance(owner, dict):
             return _dict_method(owner, name, args, kwargs)
         if isinstance(owner, set) and name in ("add", "discard", "update"):
-            try:
+            with contextlib.suppress(TypeError):
                 getattr(owner, name)(*args)
-            except TypeError:
-                pass
             return None
         if isinstance(owner, str) and name in ("join", "format"):
             if name == "join" and args:
@@ -305,7 +319,7 @@ class Builtins(Calls):
         if name in ("insert", "pop", "clear", "reverse", "remove", "copy", "index", "count"):
             try:
                 return getattr(owner, name)(*args)
-            except Exception:  # noqa: BLE001 — the user's own error at run time
+            except Exception:
                 return UNKNOWN
         return UNKNOWN
 
@@ -334,7 +348,7 @@ def _dict_method(
             return UNKNOWN
         try:
             return getattr(d, name)(*args)
-        except Exception:  # noqa: BLE001 — the user's own error at run time
+        except Exception:
             return UNKNOWN
     return UNKNOWN
 
@@ -386,7 +400,7 @@ def folded_math(name: str, args: Sequence[Value]) -> Value:
         return UNKNOWN
     try:
         return f(*args)
-    except Exception:  # noqa: BLE001 — a domain error
+    except Exception:
         return UNKNOWN
 
 

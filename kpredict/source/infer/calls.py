@@ -11,8 +11,23 @@ from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.statements import RAISE, Statements
 from kpredict.source.infer.surface import python_names
 from kpredict.source.infer.values import (
-    UNKNOWN, Array, Bound, Class, Device, DType, Function, Instance, Layout, Optimizer, Scope,
-    Several, Super, Symbol, Value, arrays_in, join,
+    UNKNOWN,
+    Array,
+    Bound,
+    Class,
+    Device,
+    DType,
+    Function,
+    Instance,
+    Layout,
+    Optimizer,
+    Scope,
+    Several,
+    Super,
+    Symbol,
+    Value,
+    arrays_in,
+    join,
 )  # fmt: skip
 
 DEEPEST = 40
@@ -22,7 +37,7 @@ _LAYOUTS = {"channels_last", "channels_last_3d", "contiguous_format", "preserve_
 
 
 class Calls(Statements):
-    # -- attributes --------------------------------------------------------------------------------
+    # -- attributes ------------------------------------------------------------------------
 
     def attribute(self, owner: Value, name: str) -> Value:
         match owner:
@@ -41,8 +56,10 @@ class Calls(Statements):
             case Super():
                 return self._of_super(owner, name)
             case DType():
-                return {"is_floating_point": owner.name.startswith(("float", "bfloat")),
-                        "is_complex": owner.name.startswith("complex")}.get(name, UNKNOWN)  # fmt: skip
+                return {
+                    "is_floating_point": owner.name.startswith(("float", "bfloat")),
+                    "is_complex": owner.name.startswith("complex"),
+                }.get(name, UNKNOWN)
             case Device():
                 return owner.type if name == "type" else None if name == "index" else UNKNOWN
             case tuple() if name in _FIELDS and len(owner) > _FIELDS[name]:
@@ -98,8 +115,12 @@ class Calls(Statements):
     def _of_class(self, cls: Class, name: str) -> Value:
         if name == "__name__":
             return cls.name
-        if name == "apply" and any(b.path.endswith("autograd.Function") for c in cls.lines()
-                                   for b in c.bases if isinstance(b, Symbol)):  # fmt: skip
+        if name == "apply" and any(
+            b.path.endswith("autograd.Function")
+            for c in cls.lines()
+            for b in c.bases
+            if isinstance(b, Symbol)
+        ):
             return Bound(cls, "apply")
         found, owner = cls.lookup(name)
         if owner is None:
@@ -134,7 +155,7 @@ class Calls(Statements):
         return UNKNOWN if frame.owner is None else Super(frame.owner, first)
 
     def symbol(self, path: str) -> Value:
-        """A name of a library: a dtype, a class or function of the prelude, else the bare Symbol."""
+        """A name of a library: a dtype, a class of the prelude, else the bare Symbol."""
         if path.startswith("torch."):
             short = path.removeprefix("torch.")
             dtype = dtype_named(short)
@@ -152,7 +173,7 @@ class Calls(Statements):
             return _CONSTANTS[path]
         return Symbol(path)
 
-    # -- what the library layer gives --------------------------------------------------------------
+    # -- what the library layer gives ------------------------------------------------------
 
     def library_class(self, path: str) -> Class | None:
         raise NotImplementedError
@@ -176,7 +197,7 @@ class Calls(Statements):
     def import_submodule(self, scope: Scope, name: str) -> Value:
         raise NotImplementedError
 
-    # -- calls ---------------------------------------------------------------------------------------
+    # -- calls -----------------------------------------------------------------------------
 
     def call(self, function: Value, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         self.burn(3)
@@ -231,7 +252,11 @@ class Calls(Statements):
             return UNKNOWN
         takes_ctx = "setup_context" not in cls.attributes
         with self.mode(grad=False):
-            context = (Instance(Class("ctx", (), dict(_CONTEXT), cls.scope), open=True),) if takes_ctx else ()
+            context = (
+                (Instance(Class("ctx", (), dict(_CONTEXT), cls.scope), open=True),)
+                if takes_ctx
+                else ()
+            )
             out = self.call_function(forward, (*context, *args), kwargs)
         if (
             isinstance(out, Array)
@@ -336,8 +361,10 @@ _FIELDS = {
     "L": 0, "info": 1, "Q": 0, "R": 1, "U": 0, "S": 1, "Vh": 2, "solution": 0, "min": 0, "max": 1,
 }  # fmt: skip
 """Names of torch.return_types, by their place."""
-_CONTEXT = {n: Symbol("builtins.none") for n in (
-    "save_for_backward", "mark_non_differentiable", "mark_dirty", "set_materialize_grads")}  # fmt: skip
+_CONTEXT = {
+    n: Symbol("builtins.none")
+    for n in ("save_for_backward", "mark_non_differentiable", "mark_dirty", "set_materialize_grads")
+}
 """What `ctx` of an autograd.Function offers."""
 _CONSTANTS: dict[str, Value] = {
     "math.pi": 3.141592653589793, "math.e": 2.718281828459045, "math.inf": float("inf"),
@@ -346,10 +373,10 @@ _CONSTANTS: dict[str, Value] = {
 }  # fmt: skip
 
 
-def _modes(f: Function) -> tuple[bool | None, str | None | bool]:
+def _modes(f: Function) -> tuple[bool | None, str | bool | None]:
     """(grad, autocast) that the decorators of a function turn on."""
     grad: bool | None = None
-    autocast: str | None | bool = True
+    autocast: str | bool | None = True
     for d in f.decorators:
         kind, value = getattr(d, "kind", None), getattr(d, "value", None)
         if isinstance(d, Symbol) and d.name in ("no_grad", "inference_mode"):

@@ -45,8 +45,15 @@ def suppressions(text: str) -> list[Suppression]:
                     found.append(made)
                 else:
                     waiting.append(made)
-            elif waiting and token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
-                found += [Suppression(token.start[0], w.codes, w.reason, w.at, w.column) for w in waiting]
+            elif waiting and token.type not in (
+                tokenize.NL,
+                tokenize.NEWLINE,
+                tokenize.INDENT,
+                tokenize.DEDENT,
+            ):
+                found += [
+                    Suppression(token.start[0], w.codes, w.reason, w.at, w.column) for w in waiting
+                ]
                 waiting = []
     except (tokenize.TokenError, IndentationError, SyntaxError):
         pass

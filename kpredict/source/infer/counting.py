@@ -1,7 +1,8 @@
 """Steps → kernels, by the same eager rules as everywhere; an interval where shapes are unknown.
 
 For a step of unknown shapes the rules are asked for a few representative shapes and the answers
-span the interval. A pointwise op is one kernel whatever its shape (of up to 2³¹ bytes), a view none.
+span the interval. A pointwise op is one kernel whatever its shape (up to 2³¹ bytes), a
+view none.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def launches(step: Step, target: Target) -> list[Launch] | None:
     """What a step of known shapes launches; None when no rule tells."""
     try:
         found, unknown = launches_of(step.op(), target)
-    except Exception:  # noqa: BLE001 — shapes that the rule cannot take: the user's error
+    except Exception:
         return None
     return None if unknown is not None else found
 
@@ -126,7 +127,7 @@ def _concrete(step: Step, size: int) -> Step | None:
             out: Any = args.get("self")
         else:
             out = function(args) if function is not None else pointwise(args, step.short)
-    except Exception:  # noqa: BLE001 — shapes this op does not take
+    except Exception:
         return None
     flat = out if isinstance(out, (tuple, list)) else (out,)
     made = replace(step, args=args, outputs=tuple(fill(o) for o in flat))

@@ -16,9 +16,18 @@ from kpredict.source.infer.machine import Machine
 from kpredict.source.infer.modules import everything
 from kpredict.source.infer.operators import Exhausted
 from kpredict.source.infer.parameters import initial, parameters
+from kpredict.source.infer.parsing import parse
 from kpredict.source.infer.trace import Interval, Item, Missing, Place
 from kpredict.source.infer.values import (
-    UNKNOWN, Array, Bound, Class, Function, Instance, Scope, Value, arrays_in,
+    UNKNOWN,
+    Array,
+    Bound,
+    Class,
+    Function,
+    Instance,
+    Scope,
+    Value,
+    arrays_in,
 )  # fmt: skip
 
 
@@ -43,7 +52,7 @@ def read_conventional(text: str, file: str, target: Target | None = None) -> Rea
     None when it has no such thing. Runs as capture would: a Model in eval mode without grad
     unless `MODE = "training"`."""
     scope_reader = Machine(fuel=5_000_000, target=target)
-    scope = scope_reader.load(ast.parse(text), file)
+    scope = scope_reader.load(parse(text), file)
     names = scope.names
     entry = names.get("ENTRY") if isinstance(names.get("ENTRY"), str) else "Model"
     found = names.get(entry) if isinstance(entry, str) else None
@@ -104,13 +113,17 @@ def read_file(
     RecursionError or MemoryError for what Python itself cannot parse.
     """
     if tree is None:
-        tree = ast.parse(text)
+        tree = parse(text)
     loader = Machine(fuel=20 * FUEL, target=target, files=files, follow=follow)
     scope = loader.load(tree, file)
     told = directives(text, file, {})
     found: list[Read] = []
     for value in list(scope.names.values()):
-        if isinstance(value, Function) and value.scope is scope and not isinstance(value.node, ast.Lambda):
+        if (
+            isinstance(value, Function)
+            and value.scope is scope
+            and not isinstance(value.node, ast.Lambda)
+        ):
             found.append(_read_function(value, None, loader, told))
         elif isinstance(value, Class) and value.scope is scope:
             found += _read_class(value, loader, told)
@@ -187,7 +200,6 @@ def run(
 def _plain(result: Value) -> Value:
     """An object that is returned, as the dict of its attributes."""
     return dict(result.attributes) if isinstance(result, Instance) else result
-
 
 
 __all__ = ["Array", "Bound", "Missing", "Place", "Read", "Scope", "read_conventional", "run"]

@@ -11,7 +11,14 @@ from kpredict.source.infer.arrays import Arrays
 from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.trace import Fork, Item, Place, Repeat
 from kpredict.source.infer.values import (
-    UNKNOWN, Array, Function, Instance, Several, Symbol, Value, join,
+    UNKNOWN,
+    Array,
+    Function,
+    Instance,
+    Several,
+    Symbol,
+    Value,
+    join,
 )  # fmt: skip
 
 LONGEST_LOOP = 4096
@@ -37,7 +44,7 @@ class Expressions(Arrays):
                 line = node.func.end_lineno or line
             self.here = Place(frame.scope.file, line, column, frame.function)
 
-    # -- names and constants ------------------------------------------------------------------
+    # -- names and constants ---------------------------------------------------------------
 
     def _constant(self, node: ast.Constant, frame: Frame) -> Value:
         return node.value
@@ -62,7 +69,7 @@ class Expressions(Arrays):
             self.stand(node, frame)
         return self.attribute(owner, node.attr)
 
-    # -- operators ----------------------------------------------------------------------------
+    # -- operators -------------------------------------------------------------------------
 
     def _binary(self, node: ast.BinOp, frame: Frame) -> Value:
         a, b = self.evaluate(node.left, frame), self.evaluate(node.right, frame)
@@ -146,7 +153,7 @@ class Expressions(Arrays):
             return None if isinstance(length, Several) else True
         return self.truth(value)
 
-    # -- displays and comprehensions ------------------------------------------------------------
+    # -- displays and comprehensions -------------------------------------------------------
 
     def _tuple(self, node: ast.Tuple, frame: Frame) -> Value:
         items = self._elements(node.elts, frame)
@@ -277,12 +284,12 @@ class Expressions(Arrays):
                 self.record(Repeat(tuple(body), self.here))
             return False
         # no short cut: every item must be evaluated
-        return all([once(item) for item in items])
+        return all(once(item) for item in items)
 
     def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
         raise NotImplementedError
 
-    # -- the rest -------------------------------------------------------------------------------
+    # -- the rest --------------------------------------------------------------------------
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         owner = self.evaluate(node.value, frame)
@@ -312,7 +319,7 @@ class Expressions(Arrays):
             return UNKNOWN
         try:
             return owner[index]
-        except Exception:  # noqa: BLE001 — a missing key or an index out of range
+        except Exception:
             return UNKNOWN
 
     def _slice(self, node: ast.Slice, frame: Frame) -> Value:

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 
 from kpredict.source.infer.builtins import Builtins, folded_math
 from kpredict.source.infer.operators import Frame
+from kpredict.source.infer.parsing import parse
 from kpredict.source.infer.shapes.registry import fresh
 from kpredict.source.infer.surface import choose, packet, python_names
 from kpredict.source.infer.values import (
-    UNKNOWN, Array, Bound, Class, Context, Device, DType, Function, Instance, Optimizer, Scope,
-    Several, Symbol, Value, arrays_in, knows,
+    UNKNOWN,
+    Array,
+    Bound,
+    Class,
+    Context,
+    Device,
+    DType,
+    Function,
+    Instance,
+    Optimizer,
+    Scope,
+    Several,
+    Symbol,
+    Value,
+    arrays_in,
+    knows,
 )  # fmt: skip
 
 _PRELUDES = ("composites", "functional", "nn")
 _TRANSPARENT = frozenset(
-    "torch.compile torch.jit.script torch.jit.ignore torch.jit.export torch.jit.unused torch.fx.wrap "
+    "torch.compile torch.jit.script torch.jit.ignore torch.jit.export torch.jit.unused "
+    "torch.fx.wrap "
     "torch._dynamo.disable torch.compiler.disable functools.wraps functools.cache "
     "functools.lru_cache copy.deepcopy copy.copy dataclasses.dataclass torch.no_grad_ "
     "typing.cast functools.cached_property torch.nn.parallel.DataParallel "
@@ -26,7 +41,8 @@ _TRANSPARENT = frozenset(
     "torch.compiler.allow_in_graph torch.jit.trace contextlib.contextmanager".split()
 )
 _EAGER_NOTHING = frozenset(
-    "torch.manual_seed torch.cuda.manual_seed torch.cuda.manual_seed_all torch.set_float32_matmul_precision "
+    "torch.manual_seed torch.cuda.manual_seed torch.cuda.manual_seed_all "
+    "torch.set_float32_matmul_precision "
     "torch.set_default_dtype torch.set_default_device torch.use_deterministic_algorithms "
     "torch.set_printoptions torch.save torch.set_num_threads torch._check torch._check_value "
     "torch.autograd.set_detect_anomaly torch.cuda.set_device torch.jit.annotate".split()
@@ -81,7 +97,7 @@ class Library(Builtins):
             self.missing(path)
         return UNKNOWN
 
-    # -- torch -----------------------------------------------------------------------------------
+    # -- torch -----------------------------------------------------------------------------
 
     def _torch(
         self, path: str, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
@@ -111,8 +127,15 @@ class Library(Builtins):
             self.missing(name)
             return fresh((), "float32", "cuda")
         if name in ("utils.checkpoint.checkpoint",) and args:
-            return self.call(args[0], args[1:], {k: v for k, v in kwargs.items()
-                                                if k not in ("use_reentrant", "preserve_rng_state")})  # fmt: skip
+            return self.call(
+                args[0],
+                args[1:],
+                {
+                    k: v
+                    for k, v in kwargs.items()
+                    if k not in ("use_reentrant", "preserve_rng_state")
+                },
+            )
         if name == "autograd.grad":
             self.missing(name)
             return UNKNOWN
@@ -157,8 +180,11 @@ class Library(Builtins):
         if name in ("autocast", "amp.autocast", "cuda.amp.autocast", "autocast_mode.autocast"):
             return self._autocast_context(path, args, kwargs)
         if name == "device":
-            return Device(args[0].split(":")[0]) if args and isinstance(args[0], str) else (
-                args[0] if args and isinstance(args[0], Device) else Device("cuda"))  # fmt: skip
+            return (
+                Device(args[0].split(":")[0])
+                if args and isinstance(args[0], str)
+                else (args[0] if args and isinstance(args[0], Device) else Device("cuda"))
+            )
         if path in _TRANSPARENT:
             return args[0] if args else Symbol("reader.identity")
         if path in _EAGER_NOTHING:
@@ -175,8 +201,14 @@ class Library(Builtins):
             return True
         if name == "cuda.device_count":
             return 1
-        if name in ("compiler.is_compiling", "jit.is_scripting", "jit.is_tracing", "onnx.is_in_onnx_export",
-                    "_dynamo.is_compiling", "is_inference_mode_enabled"):  # fmt: skip
+        if name in (
+            "compiler.is_compiling",
+            "jit.is_scripting",
+            "jit.is_tracing",
+            "onnx.is_in_onnx_export",
+            "_dynamo.is_compiling",
+            "is_inference_mode_enabled",
+        ):
             return False
         if (
             name in ("numel", "is_floating_point", "is_complex")
@@ -186,8 +218,14 @@ class Library(Builtins):
             return self.array_method(args[0], name, (), {})
         if name in ("reshape", "flatten") and args and isinstance(args[0], Array):
             return self.array_method(args[0], name, args[1:], kwargs)
-        if name in ("cuda.synchronize", "cuda.empty_cache", "cuda.Event", "cuda.Stream",
-                    "cuda.current_stream", "cuda.reset_peak_memory_stats"):  # fmt: skip
+        if name in (
+            "cuda.synchronize",
+            "cuda.empty_cache",
+            "cuda.Event",
+            "cuda.Stream",
+            "cuda.current_stream",
+            "cuda.reset_peak_memory_stats",
+        ):
             self.called(name)
             if name == "cuda.synchronize":
                 self.sync("synchronize")
@@ -224,8 +262,17 @@ class Library(Builtins):
             self.read(a, "item")
         made = fresh(shape, dtype.name if isinstance(dtype, DType) else inferred, "cpu")
         self.called("tensor", device=device, data=data)
-        where = device.type if isinstance(device, Device) else (
-            device.split(":")[0] if isinstance(device, str) else "cuda" if device is UNKNOWN else "cpu")  # fmt: skip
+        where = (
+            device.type
+            if isinstance(device, Device)
+            else (
+                device.split(":")[0]
+                if isinstance(device, str)
+                else "cuda"
+                if device is UNKNOWN
+                else "cpu"
+            )
+        )
         if where == "cuda":
             return self.aten("_to_copy", made, device="cuda")
         return made
@@ -250,7 +297,7 @@ class Library(Builtins):
         dtype = kwargs.get("dtype", next((a for a in args if isinstance(a, DType)), None))
         return Context("autocast", dtype.name if isinstance(dtype, DType) else "float16")
 
-    # -- the prelude's own names -------------------------------------------------------------------
+    # -- the prelude's own names -----------------------------------------------------------
 
     def _own(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         if name == "known":
@@ -291,12 +338,18 @@ class Library(Builtins):
         return UNKNOWN
 
     def attention_backend(
-        self, query: Value, key: Value, value: Value, mask: Value, dropout: Value, causal: Value,
+        self,
+        query: Value,
+        key: Value,
+        value: Value,
+        mask: Value,
+        dropout: Value,
+        causal: Value,
         grouped: Value,
-    ) -> Value:  # fmt: skip
+    ) -> Value:
         raise NotImplementedError
 
-    # -- other libraries -----------------------------------------------------------------------------
+    # -- other libraries -------------------------------------------------------------------
 
     def _math(self, name: str, args: Sequence[Value]) -> Value:
         numbers = [self.read(a, "__float__") if isinstance(a, Array) else a for a in args]
@@ -363,8 +416,8 @@ def prelude(name: str) -> Scope:
     scope.names.update({n: Symbol(f"reader.{n}") for n in own})
     scope.names["aten"] = Symbol("aten")
     reader = Machine(fuel=10_000_000)
-    reader.execute(ast.parse(text).body, Frame(scope, "<module>", scope.names))
+    reader.execute(parse(text).body, Frame(scope, "<module>", scope.names))
     return scope
 
 
-__all__ = ["Library", "prelude", "Instance"]
+__all__ = ["Instance", "Library", "prelude"]

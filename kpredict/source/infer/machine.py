@@ -9,20 +9,42 @@ from kpredict.eager import attending
 from kpredict.model import Target, Tensor
 from kpredict.source.infer.modules import Modules
 from kpredict.source.infer.operators import Exhausted, Frame
+from kpredict.source.infer.parsing import parse
 from kpredict.source.infer.values import UNKNOWN, Array, Class, Scope, Symbol, Value
 from kpredict.targets import target as find_target
 
-_OURS = ("torch", "numpy", "math", "builtins", "functools", "typing", "collections", "contextlib",
-         "dataclasses", "copy", "einops", "itertools", "os", "sys", "abc", "enum", "logging")  # fmt: skip
+_OURS = (
+    "torch",
+    "numpy",
+    "math",
+    "builtins",
+    "functools",
+    "typing",
+    "collections",
+    "contextlib",
+    "dataclasses",
+    "copy",
+    "einops",
+    "itertools",
+    "os",
+    "sys",
+    "abc",
+    "enum",
+    "logging",
+)
 
 
 class Machine(Modules):
     """One reading. `files` maps module paths to Scopes already read, shared between readings."""
 
     def __init__(
-        self, fuel: int = 400_000, assume: int | None = None, target: Target | None = None,
-        files: dict[str, Scope] | None = None, follow: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        fuel: int = 400_000,
+        assume: int | None = None,
+        target: Target | None = None,
+        files: dict[str, Scope] | None = None,
+        follow: bool = True,
+    ) -> None:
         super().__init__(fuel, assume)
         self.target = target
         self.files = {} if files is None else files
@@ -47,7 +69,7 @@ class Machine(Modules):
                     break
         return scope
 
-    # -- imports -----------------------------------------------------------------------------------
+    # -- imports ---------------------------------------------------------------------------
 
     def import_module(self, name: str, level: int, frame: Frame) -> Value:
         top = name.split(".")[0]
@@ -77,7 +99,7 @@ class Machine(Modules):
             try:
                 if not path.is_file() or path.stat().st_size > 1_000_000:
                     continue
-                tree = ast.parse(path.read_text("utf-8", errors="replace"))
+                tree = parse(path.read_text("utf-8", errors="replace"))
             except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
             return self.load(tree, str(path))
@@ -92,30 +114,44 @@ class Machine(Modules):
         if isinstance(module, Scope):
             frame.names.update({k: v for k, v in module.names.items() if not k.startswith("_")})
 
-    # -- the target ---------------------------------------------------------------------------------
+    # -- the target ------------------------------------------------------------------------
 
     def attention_backend(
-        self, query: Value, key: Value, value: Value, mask: Value, dropout: Value, causal: Value,
+        self,
+        query: Value,
+        key: Value,
+        value: Value,
+        mask: Value,
+        dropout: Value,
+        causal: Value,
         grouped: Value,
-    ) -> Value:  # fmt: skip
+    ) -> Value:
         arrays = [a for a in (query, key, value, mask) if isinstance(a, Array)]
         if not all(a.known for a in arrays) or len(arrays) < 3 or mask is UNKNOWN:
             return UNKNOWN
         q, k, v = (_metadata(a) for a in arrays[:3])
         needs = self.grad and any(a.requires_grad for a in arrays[:3])
         call = attending.Attention(
-            q, k, v, _metadata(arrays[3]) if len(arrays) > 3 else None,
-            dropout if isinstance(dropout, float) else 0.0, causal is True, grouped is True,
-            needs_grad=needs, mask_needs_grad=len(arrays) > 3 and arrays[3].requires_grad,
+            q,
+            k,
+            v,
+            _metadata(arrays[3]) if len(arrays) > 3 else None,
+            dropout if isinstance(dropout, float) else 0.0,
+            causal is True,
+            grouped is True,
+            needs_grad=needs,
+            mask_needs_grad=len(arrays) > 3 and arrays[3].requires_grad,
             deterministic=False,
-        )  # fmt: skip
+        )
         target = self.target or find_target()
         everything = attending.default_order(target)
         return attending.choose(call, target, everything, frozenset(everything)) or UNKNOWN
 
 
 def _metadata(a: Array) -> Tensor:
-    assert a.sizes is not None and a.stride is not None and a.dtype is not None
+    assert a.sizes is not None
+    assert a.stride is not None
+    assert a.dtype is not None
     return Tensor(a.sizes, a.stride, a.dtype)
 
 

@@ -9,7 +9,16 @@ from kpredict.source.infer.library import Library
 from kpredict.source.infer.shapes.pointwise import category, channels_last
 from kpredict.source.infer.shapes.registry import fresh
 from kpredict.source.infer.values import (
-    UNKNOWN, Array, Device, DType, Instance, Layout, Optimizer, Several, Value, arrays_in,
+    UNKNOWN,
+    Array,
+    Device,
+    DType,
+    Instance,
+    Layout,
+    Optimizer,
+    Several,
+    Value,
+    arrays_in,
 )  # fmt: skip
 
 _METHODS = frozenset(

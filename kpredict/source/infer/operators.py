@@ -16,7 +16,7 @@ from kpredict.source.infer.shapes.pointwise import category, pointwise
 from kpredict.source.infer.shapes.registry import Unclear, device_of, fresh, shape_function
 from kpredict.source.infer.surface import Schema, choose, packet
 from kpredict.source.infer.trace import Called, Item, Missing, Place, Step, Sync
-from kpredict.source.infer.values import UNKNOWN, Array, Class, Scope, Value, arrays_in
+from kpredict.source.infer.values import UNKNOWN, Array, Class, Scope, Several, Value, arrays_in
 
 LOWER = frozenset("mm bmm addmm baddbmm addbmm convolution _thnn_fused_gru_cell".split())
 """Ops that autocast runs in the lower precision (autocast_mode.h, the `lower_precision_fp` list),
@@ -83,7 +83,7 @@ class State:
         """Call `torch.<name>` as user code would, composites opened."""
         raise NotImplementedError
 
-    # -- the trace ---------------------------------------------------------------------------
+    # -- the trace -------------------------------------------------------------------------
 
     def burn(self, amount: int = 1) -> None:
         self.fuel -= amount
@@ -101,7 +101,7 @@ class State:
             self.items = before
 
     @contextmanager
-    def mode(self, grad: bool | None = None, autocast: str | None | bool = True) -> Iterator[None]:
+    def mode(self, grad: bool | None = None, autocast: str | bool | None = True) -> Iterator[None]:
         """Grad mode and autocast for the time of a block; True leaves autocast as it is."""
         before = self.grad, self.autocast
         self.grad = self.grad if grad is None else grad
@@ -126,10 +126,10 @@ class State:
     def called(self, what: str, **kwargs: Any) -> None:
         self.record(Called(what, self.here, kwargs))
 
-    # -- ops ----------------------------------------------------------------------------------
+    # -- ops -------------------------------------------------------------------------------
 
     def aten(self, name: str, *args: Value, **kwargs: Value) -> Value:
-        """Dispatch `aten.<name>` and return what it returns. Unknown to us: UNKNOWN, and said so."""
+        """Dispatch `aten.<name>` and return what it returns; unknown to us: UNKNOWN, said so."""
         found = choose(name, args, kwargs)
         if found is None:
             if arrays_in([*args, *kwargs.values()]):
@@ -157,6 +157,8 @@ class State:
         ) and not isinstance(written, Array):  # fmt: skip
             outputs = _requiring(outputs)
         flat = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        if isinstance(outputs, Several):
+            flat = (outputs.item,)
         self.record(
             Step(schema.name, bound, tuple(flat), self.here, tuple(reversed(self.stack)),
                  schema.tags, self.grad)
@@ -166,6 +168,10 @@ class State:
     def _outputs(self, plain: str, schema: Schema, bound: Mapping[str, Value]) -> Any:
         function = shape_function(plain)
         arrays = arrays_in(list(bound.values()))
+        if self.assume is not None:
+            supposed = self._supposed(plain, bound)
+            if supposed is not None:
+                return supposed
         try:
             if function is not None:
                 return function(bound)
@@ -174,15 +180,15 @@ class State:
         except (Unclear, KeyError, TypeError, ValueError, IndexError, ZeroDivisionError,
                 AttributeError, AssertionError):  # fmt: skip
             pass
-        if self.assume is not None:
-            supposed = self._supposed(plain, bound)
-            if supposed is not None:
-                return supposed
         dtype = arrays[0].dtype if arrays else None
         if "pointwise" not in schema.tags and function is None:
             dtype = None
         device = device_of(arrays) if arrays else "cuda"
+        if dtype is not None and category(dtype) < 2:
+            dtype = None
         if schema.returns_list:
+            if "view" in schema.tags and arrays:
+                return Several(replace(arrays[0], shape=None, stride=None, role=""))
             return UNKNOWN
         if schema.returns == 1:
             if "view" in schema.tags and arrays:
@@ -227,7 +233,7 @@ class State:
             if v.dtype == target or category(v.dtype) != 2 or v.dtype == "float64":
                 return v
             key = (v.storage, target)
-            keep = v.role == "parameter" or v.requires_grad and plain in LOWER
+            keep = v.role == "parameter" or (v.requires_grad and plain in LOWER)
             if keep and key in self._casts:
                 cached = self._casts[key]
                 return replace(cached, shape=v.shape, stride=v.stride)

@@ -6,13 +6,23 @@ import ast
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kpredict.source.infer.expressions import Expressions
 from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.trace import Fork, Item, Place, Repeat
 from kpredict.source.infer.values import (
-    UNKNOWN, Array, Class, Context, Function, Instance, Several, Symbol, Value, join,
+    UNKNOWN,
+    Array,
+    Class,
+    Context,
+    Function,
+    Instance,
+    Several,
+    Symbol,
+    Value,
+    join,
 )  # fmt: skip
 
 # how a block ended: fell through, left for sure, or left on some way
@@ -61,7 +71,11 @@ class Statements(Expressions):
         before = dict(frame.names)
         narrowed = _narrowing(node.test)
         with self.recording() as first:
-            if narrowed and frame.names.get(narrowed[0]) is UNKNOWN and narrowed[0] in frame.perhaps:
+            if (
+                narrowed
+                and frame.names.get(narrowed[0]) is UNKNOWN
+                and narrowed[0] in frame.perhaps
+            ):
                 frame.names[narrowed[0]] = frame.perhaps[narrowed[0]]
             end_a = self.execute(node.body, frame)
         names_a, frame.names = frame.names, before
@@ -103,7 +117,7 @@ class Statements(Expressions):
             frame.names = _joined(names_a if leaves_first else names_b, frame.names)
         return end if end == left else (NEXT_OF_BLOCK if left == CONTINUE and not end else MAYBE)
 
-    # -- assignment ------------------------------------------------------------------------------
+    # -- assignment ------------------------------------------------------------------------
 
     def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
         if isinstance(target, ast.Name):
@@ -115,9 +129,7 @@ class Statements(Expressions):
             self._unpack(target.elts, value, frame)
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value, frame)
-            if isinstance(owner, Instance):
-                owner.attributes[target.attr] = value
-            elif isinstance(owner, Class):
+            if isinstance(owner, (Instance, Class)):
                 owner.attributes[target.attr] = value
         elif isinstance(target, ast.Subscript):
             owner = self.evaluate(target.value, frame)
@@ -135,7 +147,7 @@ class Statements(Expressions):
         elif isinstance(owner, (list, dict)) and index is not UNKNOWN:
             try:
                 owner[index] = value
-            except Exception:  # noqa: BLE001 — the user's own error at run time
+            except Exception:
                 return
 
     def _unpack(self, targets: Sequence[ast.expr], value: Value, frame: Frame) -> None:
@@ -175,11 +187,13 @@ class Statements(Expressions):
             self.stand(target, frame)
             before = self.item(owner, index)
             after = self.augmented(type(node.op), before, value)
-            if isinstance(owner, Array) and isinstance(before, Array):
-                # Python stores the result again: a copy onto itself, unless it is a view
-                if before.storage == owner.storage:
-                    return NEXT
-            self.store_item(owner, index, after)
+            # Python stores the result again: for a view that is a copy onto itself, which torch skips
+            if not (
+                isinstance(owner, Array)
+                and isinstance(before, Array)
+                and before.storage == owner.storage
+            ):
+                self.store_item(owner, index, after)
             return NEXT
         before = self.evaluate(target, frame)
         value = self.evaluate(node.value, frame)
@@ -207,7 +221,7 @@ class Statements(Expressions):
                 frame.names.pop(t.id, None)
         return NEXT
 
-    # -- loops -------------------------------------------------------------------------------------
+    # -- loops -----------------------------------------------------------------------------
 
     def _for(self, node: ast.For, frame: Frame) -> str:
         over = self.evaluate(node.iter, frame)
@@ -224,10 +238,9 @@ class Statements(Expressions):
             if end in (RETURN, RAISE):
                 return end
             if end == MAYBE and i < len(items) - 1:
-                rest = items[i + 1]
                 return self._unknown_loop(
-                    node, frame, lambda: self.assign(node.target, rest, frame)
-                )  # noqa: B023
+                    node, frame, partial(self.assign, node.target, items[i + 1], frame)
+                )
         return self.execute(node.orelse, frame)
 
     def _while(self, node: ast.While, frame: Frame) -> str:
@@ -250,7 +263,7 @@ class Statements(Expressions):
     def _unknown_loop(
         self, node: ast.For | ast.AsyncFor | ast.While, frame: Frame, first: Callable[[], None]
     ) -> str:
-        """A loop of unknown length: read the body until what it changes is steady, keep the last."""
+        """A loop of unknown length: read the body until its names are steady, keep the last."""
         place = Place(frame.scope.file, node.lineno, node.col_offset + 1, frame.function)
         stored = _stored(node)
         if any(frame.names.get(n, UNKNOWN) is not UNKNOWN for n in stored):
@@ -272,7 +285,7 @@ class Statements(Expressions):
         frame.names = _joined(before, frame.names, keep=True)
         return MAYBE if end == RETURN else NEXT
 
-    # -- blocks --------------------------------------------------------------------------------------
+    # -- blocks ----------------------------------------------------------------------------
 
     def _with(self, node: ast.With, frame: Frame) -> str:
         with ExitStack() as stack:
@@ -333,17 +346,27 @@ class Statements(Expressions):
 
     def _class(self, node: ast.ClassDef, frame: Frame) -> str:
         bases = tuple(self.evaluate(b, frame) for b in node.bases if not isinstance(b, ast.Starred))
-        inner = Frame(frame.scope, node.name, {}, frame.names if frame.function not in ("", "<module>")
-                      else {})  # fmt: skip
+        inner = Frame(
+            frame.scope,
+            node.name,
+            {},
+            frame.names if frame.function not in ("", "<module>") else {},
+        )
         cls = Class(node.name, bases, inner.names, frame.scope, line=node.lineno)
         inner.owner = cls
         self.execute(node.body, inner)
         cls.attributes = inner.names
-        named = [d for d in (self.decorator(d, frame) for d in node.decorator_list)
-                 if isinstance(d, Symbol) and d.name == "dataclass"]  # fmt: skip
+        named = [
+            d
+            for d in (self.decorator(d, frame) for d in node.decorator_list)
+            if isinstance(d, Symbol) and d.name == "dataclass"
+        ]
         if named or any(isinstance(b, Symbol) and b.name == "NamedTuple" for b in bases):
-            own = tuple(s.target.id for s in node.body
-                        if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name))  # fmt: skip
+            own = tuple(
+                s.target.id
+                for s in node.body
+                if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+            )
             inherited = next((b.fields for b in bases if isinstance(b, Class)), ())
             cls.fields = (*inherited, *own)
         frame.names[node.name] = cls

@@ -210,7 +210,9 @@ def _arrays(values: Iterable[Any]) -> Iterator[Array]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Array):
-        assert value.sizes is not None and value.stride is not None and value.dtype is not None
+        assert value.sizes is not None
+        assert value.stride is not None
+        assert value.dtype is not None
         return Tensor(
             value.sizes, value.stride, value.dtype, value.device, value.storage, value.offset
         )

@@ -236,7 +236,7 @@ class Several:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What `with` is given: `kind` is "grad", "autocast" or "" for one that changes nothing here."""
+    """What `with` is given: `kind` is "grad", "autocast", or "" if nothing changes here."""
 
     kind: str
     value: Value = None
@@ -293,7 +293,7 @@ def join(a: Value, b: Value) -> Value:
         return Several(join(a.item, b.item))
     try:
         return a if bool(a == b) else UNKNOWN
-    except Exception:  # noqa: BLE001 — comparing the user's own values may do anything
+    except Exception:
         return UNKNOWN
 
 

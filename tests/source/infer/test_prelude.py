@@ -19,7 +19,9 @@ NAMES = ("composites", "functional", "nn")
 
 
 def tree(name: str) -> ast.Module:
-    return ast.parse(files("kpredict.source.infer.prelude").joinpath(f"{name}.py").read_text("utf-8"))
+    return ast.parse(
+        files("kpredict.source.infer.prelude").joinpath(f"{name}.py").read_text("utf-8")
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -28,9 +30,17 @@ def test_every_name_is_bound(name: str) -> None:
     for function in ast.walk(tree(name)):
         if not isinstance(function, ast.FunctionDef):
             continue
-        local = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        local = {
+            n.id
+            for n in ast.walk(function)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         local |= {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
-        loaded = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        loaded = {
+            n.id
+            for n in ast.walk(function)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+        }
         assert not loaded - local - known, function.name
 
 
@@ -48,7 +58,14 @@ def test_most_of_the_surface_is_known() -> None:
     total = known = 0
     for name in python_names():
         space, _, short = name.partition(".")
-        if short.startswith("_") or space not in ("torch", "Tensor", "F", "linalg", "fft", "special"):
+        if short.startswith("_") or space not in (
+            "torch",
+            "Tensor",
+            "F",
+            "linalg",
+            "fft",
+            "special",
+        ):
             continue
         full = short if space in ("torch", "Tensor", "F") else f"{space}_{short}"
         total += 1

@@ -71,7 +71,10 @@ def test_shapes_and_strides_are_those_of_torch() -> None:
 
 
 def test_lines_are_the_users() -> None:
-    found = ops("def f(a):\n    m = nn.functional.softmax(\n        a, dim=-1)\n    return m.add(\n        1)", X)
+    found = ops(
+        "def f(a):\n    m = nn.functional.softmax(\n        a, dim=-1)\n    return m.add(\n        1)",
+        X,
+    )
     spans = [op.span for op in found]
     assert [s.line if s else 0 for s in spans] == [9, 11]
     assert spans[0] is not None

@@ -421,10 +421,10 @@ def bincount(input, weights=None, minlength=0):
     return aten.bincount(input, weights, minlength)
 
 
-def where(condition, input=None, other=None):
-    if input is None:
+def where(condition, *rest, **named):
+    if not rest and not named:
         return nonzero(condition, True)
-    return aten.where(condition, input, other)
+    return aten.where(condition, *rest, **named)
 
 
 def equal(input, other):
@@ -673,7 +673,7 @@ def type_as(input, other):
 
 
 def one_hot(input, num_classes=-1):
-    if num_classes == -1:
+    if known(num_classes) and num_classes == -1:
         num_classes = int(aten.max(input).item()) + 1
     out = torch.zeros((*input.shape, num_classes), dtype=torch.int64, device=input.device)
     return aten.scatter_(out, -1, input.unsqueeze(-1), 1)
@@ -907,9 +907,7 @@ def fft_rfft2(input, s=None, dim=(-2, -1), norm=None):
 
 def fft_irfft2(input, s=None, dim=(-2, -1), norm=None):
     """SpectralOps.cpp: cuFFT takes all dims in one call."""
-    return aten._fft_c2r(
-        input, dim, 2, 2 * (input.shape[dim[-1]] - 1) if s is None else s[-1]
-    )
+    return aten._fft_c2r(input, dim, 2, 2 * (input.shape[dim[-1]] - 1) if s is None else s[-1])
 
 
 def fft_fft2(input, s=None, dim=(-2, -1), norm=None):

@@ -382,11 +382,25 @@ def poisson_nll_loss(
     return _reduced(loss, reduction)
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+def ctc_loss(
+    log_probs,
+    targets,
+    input_lengths,
+    target_lengths,
+    blank=0,
+    reduction="mean",
+    zero_infinity=False,
+):
     """LossCTC.cpp; cuDNN takes it only for CPU targets of 32 bits."""
-    loss = aten._ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)[0]
+    loss = aten._ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)[
+        0
+    ]
     if zero_infinity:
-        loss = torch.where(aten.eq(loss, math.inf), torch.scalar_tensor(0.0, dtype=loss.dtype, device=loss.device), loss)
+        loss = torch.where(
+            aten.eq(loss, math.inf),
+            torch.scalar_tensor(0.0, dtype=loss.dtype, device=loss.device),
+            loss,
+        )
     if reduction == "mean":
         lengths = target_lengths.to(loss.device, loss.dtype)
         return aten.mean(aten.div(loss, aten.clamp_min_(lengths, 1)))

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 from kpredict.source.infer.shapes.pointwise import broadcast, category, dense_stride, promote
 from kpredict.source.infer.shapes.registry import (
-    Arguments, Unclear, at, dims, fresh, known, like, rank, shape, size_list,
+    Arguments,
+    Unclear,
+    at,
+    dims,
+    fresh,
+    known,
+    like,
+    rank,
+    shape,
+    size_list,
 )  # fmt: skip
 from kpredict.source.infer.values import UNKNOWN, Array, Device, Dim
 
@@ -46,7 +55,7 @@ def index(a: Arguments) -> Array:
     x: Array = a["self"]
     given = list(a["indices"])
     if any(isinstance(i, Array) and i.dtype in ("bool", "uint8", None) for i in given):
-        raise Unclear
+        return fresh(None, x.dtype, x.device)  # as many as the device finds
     used = [k for k, i in enumerate(given) if isinstance(i, Array)]
     common = broadcast(i.shape for i in given if isinstance(i, Array))
     if common is None:

@@ -27,6 +27,9 @@ _ORDER = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat
           "float64", "complex32", "complex64", "complex128"]  # fmt: skip
 
 
+_OPERANDS = ("self", "other", "condition", "mask", "tensor1", "tensor2", "exponent", "weight")
+
+
 def category(dtype: str) -> int:
     """0 bool, 1 integer, 2 floating, 3 complex."""
     if dtype == "bool":
@@ -59,9 +62,8 @@ def result_type(values: Iterable[Value]) -> str | None:
     classes: list[str | None] = [None, None, None]
     for v in values:
         if isinstance(v, Array):
-            if v.dtype is None or v.shape is None:
-                if v.dtype is None:
-                    return None
+            if (v.dtype is None or v.shape is None) and v.dtype is None:
+                return None
             level, dtype = (1 if v.shape == () else 0), v.dtype
         elif isinstance(v, bool):
             level, dtype = 2, "bool"
@@ -164,6 +166,10 @@ def pointwise(a: Arguments, name: str = "", dtype: str | None = None) -> Array:
     numbers = [a[k] for k in ("self", "other", "value", "exponent", "min", "max") if k in a]
     full = [x for x in arrays if x.device == "cuda" or x.shape != ()] or arrays
     dims = broadcast(x.shape for x in arrays)
+    if any(a.get(k) is UNKNOWN for k in _OPERANDS):  # it may be an array of any shape
+        dims = None
+        dtype = "bool" if name in COMPARISONS else dtype
+        return fresh(None, dtype, device_of(arrays))
     if dtype is None:
         if name in COMPARISONS:
             dtype = "bool"

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from kpredict.source.infer.shapes.pointwise import channels_last, dense_stride
 from kpredict.source.infer.shapes.registry import (
-    Arguments, Unclear, at, dims, fresh, known, like, rank, shape, sizes,
+    Arguments,
+    Unclear,
+    at,
+    dims,
+    fresh,
+    known,
+    like,
+    rank,
+    shape,
+    sizes,
 )  # fmt: skip
 from kpredict.source.infer.values import UNKNOWN, Array, Dim
 
@@ -18,7 +27,8 @@ def mm(a: Arguments) -> Array:
 @shape("addmm", "baddbmm", "addbmm")
 def addmm(a: Arguments) -> Array:
     x, y = a.get("mat1", a.get("batch1")), a.get("mat2", a.get("batch2"))
-    assert isinstance(x, Array) and isinstance(y, Array)
+    assert isinstance(x, Array)
+    assert isinstance(y, Array)
     return like(x, (*dims(x)[:-1], dims(y)[-1]))
 
 
@@ -36,7 +46,8 @@ def dot(a: Arguments) -> Array:
 @shape("addr", "ger")
 def ger(a: Arguments) -> Array:
     x, y = a.get("vec1", a["self"]), a.get("vec2", a.get("vec2"))
-    assert isinstance(x, Array) and isinstance(y, Array)
+    assert isinstance(x, Array)
+    assert isinstance(y, Array)
     return like(x, (dims(x)[0], dims(y)[0]))
 
 
@@ -245,7 +256,6 @@ def cdist(a: Arguments) -> Array:
 def cudnn_rnn(a: Arguments) -> tuple[Array, ...]:
     x, h = a["input"], a["hx"]
     ways = 2 if a["bidirectional"] else 1
-    first = a["batch_first"]
     out = like(x, (*dims(x)[:2], known(a["hidden_size"]) * ways))
     empty = fresh((0,), "uint8", x.device)
     return (
@@ -253,7 +263,7 @@ def cudnn_rnn(a: Arguments) -> tuple[Array, ...]:
         like(h, h.shape),
         like(h, h.shape) if a.get("cx") is not None else empty,
         empty,
-        empty if first is not None else empty,
+        empty,
     )
 
 

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from kpredict.source.infer.shapes.pointwise import category, pointwise, same
 from kpredict.source.infer.shapes.registry import (
-    Arguments, Unclear, at, dims, fresh, known, like, rank, shape,
+    Arguments,
+    Unclear,
+    at,
+    dims,
+    fresh,
+    known,
+    like,
+    rank,
+    shape,
 )  # fmt: skip
 from kpredict.source.infer.values import UNKNOWN, Array, Dim
 
@@ -173,10 +181,29 @@ def histc(a: Arguments) -> Array:
     return like(a["self"], (a["bins"],))
 
 
-@shape("bincount", "nonzero", "masked_select", "unique_consecutive", "_unique2", "unique_dim")
-def data_dependent(a: Arguments) -> Array | tuple[Array, ...]:
-    """Its size is known to the device only; the machine substitutes what the user stated."""
-    raise Unclear
+@shape("nonzero")
+def nonzero(a: Arguments) -> Array:
+    """As many rows as the device finds."""
+    x: Array = a["self"]
+    return fresh((None, x.ndim), "int64", x.device)
+
+
+@shape("masked_select")
+def masked_select(a: Arguments) -> Array:
+    x: Array = a["self"]
+    return fresh((None,), x.dtype, x.device)
+
+
+@shape("bincount")
+def bincount(a: Arguments) -> Array:
+    return fresh((None,), "int64", a["self"].device)
+
+
+@shape("_unique2", "unique_consecutive", "unique_dim")
+def unique(a: Arguments) -> tuple[Array, ...]:
+    x: Array = a["self"]
+    values = fresh((None,) if a.get("dim") is None else None, x.dtype, x.device)
+    return values, fresh(None, "int64", x.device), fresh((None,), "int64", x.device)
 
 
 @shape("_softmax", "_log_softmax", "_safe_softmax", "_masked_softmax")

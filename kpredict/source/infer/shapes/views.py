@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kpredict.source.infer.shapes.registry import (
-    Arguments, Unclear, at, dims, known, rank, shape, size_list,
+    Arguments,
+    Unclear,
+    at,
+    dims,
+    known,
+    rank,
+    shape,
+    size_list,
 )  # fmt: skip
 from kpredict.source.infer.values import UNKNOWN, Array, Dim
 
