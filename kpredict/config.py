@@ -138,7 +138,7 @@ def _expect(
             good = isinstance(value, list) and all(isinstance(v, dict) for v in value)
             wanted = f"tables: [[tool.kpredict.{key}]]"
         else:
-            good = isinstance(value, kind) and (bool in kind or not isinstance(value, bool))  # type: ignore[arg-type, operator]
+            good = isinstance(value, kind) and (bool in kind or not isinstance(value, bool))  # type: ignore[arg-type]
             wanted = " or ".join(k.__name__ for k in kind)  # type: ignore[union-attr]
         if not good:
             raise KpredictError(f"{where}: {key} = {value!r} is not {wanted}.")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kpredict.findings.check import HUGE, Checked, check_text, in_cell
+from kpredict.findings.finding import Finding
 from kpredict.findings.options import Options
 from kpredict.model import KpredictError
 
@@ -116,7 +117,7 @@ def check_notebook(data: bytes, path: str, options: Options) -> Checked:
     for c in cells:
         starts.append((line, c.number))
         line += c.text.count("\n") + 1
-    findings = []
+    findings: list[Finding] = []
     for f in whole.findings:
         offset, number = max(s for s in starts if s[0] < f.line)
         findings += in_cell(Checked(path, (f,)), number, offset).findings

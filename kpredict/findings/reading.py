@@ -260,7 +260,7 @@ def size_of(a: Array) -> int | None:
     """Bytes of an array, when shape and dtype are known."""
     from kpredict.model import ITEMSIZE
 
-    if a.numel is None or a.dtype not in ITEMSIZE:
+    if a.numel is None or a.dtype is None or a.dtype not in ITEMSIZE:
         return None
     return a.numel * ITEMSIZE[a.dtype]
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The check as a whole: suppressions, files, notebooks, cache, baseline, formats, configuration."""
 
 from __future__ import annotations

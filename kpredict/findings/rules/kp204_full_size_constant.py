@@ -20,7 +20,8 @@ Pass the number: `torch.where(x > 0, x, 0.0)`, `x.masked_fill(mask, 0.0)`, `x + 
 How it is counted
 -----------------
 `zeros_like`, `ones_like`, `full_like`, `zeros`, `ones` or `full` of an array on the GPU with more
-than one element, whose only use is as an operand of `where`, an arithmetic or a comparison op, next to one of the same shape.
+than one element, whose only use is as an operand of `where`, an arithmetic or a comparison op,
+next to an array of the same shape.
 """
 
 from __future__ import annotations

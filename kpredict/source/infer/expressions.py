@@ -7,7 +7,7 @@ from collections import ChainMap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kpredict.source.infer.arrays import Arrays
+from kpredict.source.infer.methods import Methods
 from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.trace import Fork, Item, Place, Repeat
 from kpredict.source.infer.values import (
@@ -30,7 +30,7 @@ BUILTINS = frozenset(
 )
 
 
-class Expressions(Arrays):
+class Expressions(Methods):
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         self.burn()
         method = _METHODS.get(type(node))
@@ -230,7 +230,7 @@ class Expressions(Arrays):
         return Several(UNKNOWN)
 
     def _comprehension(self, node: Any, frame: Frame) -> Value:
-        inner = Frame(frame.scope, frame.function, {}, ChainMap(frame.names, dict(frame.closure)),  # type: ignore[arg-type]
+        inner = Frame(frame.scope, frame.function, {}, ChainMap(frame.names, dict(frame.closure)),
                       frame.owner)  # fmt: skip
         out: list[Value] = []
         whole = self._generate(node, 0, inner, out)

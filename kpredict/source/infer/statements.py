@@ -187,7 +187,7 @@ class Statements(Expressions):
             self.stand(target, frame)
             before = self.item(owner, index)
             after = self.augmented(type(node.op), before, value)
-            # Python stores the result again: for a view that is a copy onto itself, which torch skips
+            # Python stores the result again: onto a view of itself, which torch skips
             if not (
                 isinstance(owner, Array)
                 and isinstance(before, Array)
@@ -401,7 +401,7 @@ class Statements(Expressions):
         return NEXT
 
     def _leave(self, node: ast.stmt, frame: Frame) -> str:
-        return {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Raise: RAISE}[type(node)]  # type: ignore[index]
+        return {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Raise: RAISE}[type(node)]
 
 
 NEXT_OF_BLOCK = CONTINUE

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The source front end: what small programs dispatch, told without running them."""
 
 from __future__ import annotations

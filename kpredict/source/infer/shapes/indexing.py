@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from kpredict.source.infer.shapes.pointwise import broadcast, category, dense_stride, promote
 from kpredict.source.infer.shapes.registry import (
@@ -218,11 +217,6 @@ def scalar_tensor(a: Arguments) -> Array:
 def diag_embed(a: Arguments) -> Array:
     x: Array = a["self"]
     return like(x, (*dims(x), dims(x)[-1]))
-
-
-@shape("complex_abs")
-def complex_abs(a: Arguments) -> Array:
-    return replace(a["self"])
 
 
 @shape("lerp", "addcmul", "addcdiv", "polygamma", "nan_to_num")

@@ -100,7 +100,7 @@ def broadcast(shapes: Iterable[Sequence[Dim] | None]) -> tuple[Dim, ...] | None:
         if dims is None:
             return None
         if len(dims) > len(out):
-            out = [1] * (len(dims) - len(out)) + out
+            out = [*[1] * (len(dims) - len(out)), *out]
         for i, d in enumerate(reversed(dims), 1):
             have = out[-i]
             if have == 1:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from kpredict.source.infer.shapes.pointwise import category, pointwise, same
 from kpredict.source.infer.shapes.registry import (
     Arguments,
-    Unclear,
     at,
     dims,
     fresh,
@@ -26,7 +25,7 @@ def reduced(x: Array, dim: object, keepdim: object) -> tuple[Dim, ...]:
             return ()
         return (1,) * rank(x)
     known(dim)
-    listed: Sequence[int] = dim if isinstance(dim, (tuple, list)) else (dim,)  # type: ignore[assignment]
+    listed: Sequence[int] = dim if isinstance(dim, (tuple, list)) else (dim,)
     gone = {at(d, rank(x)) for d in listed}
     keep = bool(known(keepdim))
     return tuple(1 if d in gone else n for d, n in enumerate(dims(x)) if keep or d not in gone)

@@ -11,12 +11,13 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from kpredict.source.infer.values import UNKNOWN, Array, Dim, Value, row_major
 
 Arguments = Mapping[str, Value]
 ShapeFunction = Callable[[Arguments], Any]
+F = TypeVar("F", bound=ShapeFunction)
 
 _functions: dict[str, ShapeFunction] = {}
 _storages = count(1)
@@ -26,10 +27,10 @@ class Unclear(Exception):
     """Not enough is known to say more."""
 
 
-def shape(*names: str) -> Callable[[ShapeFunction], ShapeFunction]:
+def shape(*names: str) -> Callable[[F], F]:
     """Register the decorated function for `aten.<name>`, its in-place form included."""
 
-    def register(function: ShapeFunction) -> ShapeFunction:
+    def register(function: F) -> F:
         for name in names:
             if name in _functions:
                 raise ValueError(f"two functions tell what {name} returns")

@@ -16,7 +16,7 @@ from kpredict.source.infer.shapes.registry import (
     shape,
     size_list,
 )  # fmt: skip
-from kpredict.source.infer.values import UNKNOWN, Array, Dim
+from kpredict.source.infer.values import UNKNOWN, Array, Dim, Value
 
 
 def view(
@@ -218,9 +218,10 @@ def split(a: Arguments) -> list[Array]:
             raise Unclear
         parts = [min(size, n - i) for i in range(0, max(n, 1), max(size, 1))]
     else:
-        parts = list(known(size))
-        if UNKNOWN in parts or n is None:
-            return [view(x, [*dims(x)[:d], None, *dims(x)[d + 1 :]], None) for _ in parts]
+        sizes: list[Value] = list(known(size))
+        if UNKNOWN in sizes or n is None:
+            return [view(x, [*dims(x)[:d], None, *dims(x)[d + 1 :]], None) for _ in sizes]
+        parts = sizes
     out, start = [], 0
     for p in parts:
         out.append(narrow(x, d, start, p))
@@ -281,7 +282,8 @@ def as_strided(a: Arguments) -> Array:
 
 @shape("detach", "alias")
 def detach(a: Arguments) -> Array:
-    return replace(a["self"], requires_grad=False, role="")
+    x: Array = a["self"]
+    return replace(x, requires_grad=False, role="")
 
 
 @shape("view_as_real")
