@@ -6,6 +6,7 @@ virtualized.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -101,8 +102,9 @@ class Builder:
         arrays = []
         for i, name in enumerate(map(str, args)):
             inner = signature[i] if i < len(signature) else ""
-            written = node.writes.get(name, 0) if "out_ptr" in inner or not inner else 0
-            arrays.append((name, reads.get(name, 0) if "in" in inner or not inner else 0, written))
+            read = 0 if inner.startswith("out_ptr") else reads.get(name, 0)
+            written = 0 if inner.startswith("in_ptr") else node.writes.get(name, 0)
+            arrays.append((name, read, written))
         return KernelCall(kernel, tuple(arrays))
 
     def _make_inplace(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,8 +160,8 @@ def describe(node: Any) -> Node:
         kind=_kind(node),
         ops=tuple(dict.fromkeys(_op_name(o) for o in origins if o.op == "call_function")),
         lines=tuple(sorted({s for o in origins if (s := span_of(o))}, key=lambda s: s.line)),
-        reads=_bytes(node.read_writes.reads),
-        writes=_bytes(node.read_writes.writes),
+        reads=_bytes(node, "reads"),
+        writes=_bytes(node, "writes"),
         parts=parts,
         sizes=_sizes(node),
         is_reduction=bool(node.is_reduction()),
@@ -183,14 +185,55 @@ def _op_name(origin: Any) -> str:
     return str(original if original is not None else origin.target)
 
 
-def _bytes(deps: Any) -> dict[str, int]:
-    """Bytes by buffer: the sum over different accesses, at most the whole buffer."""
+def _bytes(node: Any, direction: str) -> dict[str, int]:
+    """Bytes by buffer: the sum over different accesses, at most the whole buffer.
+
+    One part of a fused node touches at most as many elements as its loop has steps, however large
+    the array is that it indexes into.
+    """
     from torch._inductor.virtualized import V
 
+    real = V.graph.scheduler.mutation_real_name
+    outside = {dep.name for dep in getattr(node.read_writes, direction)}
+    sizes: dict[Any, int] = {}
+    for part in node.get_nodes():
+        steps = _steps(part)
+        for dep in getattr(part.read_writes, direction):
+            if dep.name in outside:
+                size = int(V.graph.get_dep_size_hint(dep))
+                elements = int(V.graph.get_dep_size_hint(dep, count_bytes=False))
+                if steps is not None and elements > steps:
+                    size = size // elements * steps
+                sizes[dep] = max(size, sizes.get(dep, 0))
     found: dict[str, int] = {}
-    for dep in deps:
-        found[dep.name] = found.get(dep.name, 0) + int(V.graph.get_dep_size_hint(dep))
-    return found
+    for dep, size in sizes.items():
+        name = real.get(dep.name, dep.name)
+        found[name] = found.get(name, 0) + size
+    return {name: min(size, _whole(name, size)) for name, size in found.items()}
+
+
+def _steps(part: Any) -> int | None:
+    """How often the innermost statement of a generated loop runs."""
+    from torch._inductor.virtualized import V
+
+    ranges = getattr(part, "get_ranges", None)
+    if ranges is None or part.is_extern():
+        return None
+    sizes = [V.graph.sizevars.optimization_hint(s) for group in ranges() for s in group]
+    return math.prod(int(s) for s in sizes)
+
+
+def _whole(name: str, default: int) -> int:
+    """Bytes of the whole buffer, where Inductor knows it."""
+    from torch._inductor.virtualized import V
+
+    buffer: Any = V.graph.try_get_buffer(name)
+    try:
+        layout = buffer.get_layout()
+        size = V.graph.sizevars.optimization_hint(layout.storage_size())
+        return int(size) * int(buffer.get_dtype().itemsize)
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        return default
 
 
 def _sizes(node: Any) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The one place that touches dynamo's private API: graph breaks, skipped frames, recompilations.
 
-Private API touched: `torch._dynamo` symbolic_convert, trace_rules, guards, variables.optimizer, exc.
+Private API touched: `torch._dynamo` symbolic_convert, convert_frame, trace_rules, exc and
+variables.optimizer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import FrameType
 from typing import Any
 
@@ -20,22 +22,39 @@ import torch
 import kpredict
 from kpredict.capture.world import World
 from kpredict.compiled.patching import Patches
-from kpredict.model import GraphBreak, Span
+from kpredict.model import GraphBreak, Phase, Span
 
 _SKIPPED = "Skipping the function and falling back to eager"
 _EXPLANATION = re.compile(r"Explanation: (.+?)(?=\n\s*\n|\n\s*Hint:|\Z)", re.DOTALL)
 _STDLIB = sysconfig.get_path("stdlib") + "/"
+_COMPILE_ID = re.compile(r"^\d+/\d+: ")
 _HINT = re.compile(r"Hint: (.+)")
 _LEAD_IN = re.compile(r"^(Encountered graph break when|Failed to handle graph break)[^\n]*\n+")
 
 
+class Kind(StrEnum):
+    BREAK = "graph break"
+    SKIP = "skipped frame"
+    RECOMPILE = "recompilation"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One thing dynamo said while it traced, in the phase that ran."""
+
+    kind: Kind
+    phase: Phase
+    what: GraphBreak
+
+
 @dataclass(slots=True)
 class Heard:
-    """What dynamo said while it traced, in order."""
+    """What dynamo said, in order."""
 
-    graph_breaks: list[GraphBreak] = field(default_factory=list)
-    skipped: list[GraphBreak] = field(default_factory=list)
-    recompiles: list[GraphBreak] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+
+    def of(self, kind: Kind, phase: Phase | None = None) -> tuple[GraphBreak, ...]:
+        return tuple(s.what for s in self.said if s.kind is kind and phase in (None, s.phase))
 
 
 @contextmanager
@@ -50,11 +69,11 @@ def dynamo(world: World, heard: Heard) -> Iterator[None]:
         patches = Patches(stack)
         patches.wrap(
             "torch._dynamo.symbolic_convert", "InstructionTranslatorBase.log_graph_break",
-            lambda original: _breaks(original, heard),
+            lambda original: _breaks(original, world, heard),
         )  # fmt: skip
         patches.wrap(
-            "torch._dynamo.guards", "get_and_maybe_log_recompilation_reasons",
-            lambda original: _recompiles(original, heard),
+            "torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons",
+            lambda original: _recompiles(original, world, heard),
         )  # fmt: skip
         optimizer = "torch._dynamo.variables.optimizer"
         patches.wrap(
@@ -93,7 +112,7 @@ def _state_in_world(original: Callable[..., Any], world: World) -> Callable[...,
     return call_method
 
 
-def _breaks(original: Callable[..., Any], heard: Heard) -> Callable[..., Any]:
+def _breaks(original: Callable[..., Any], world: World, heard: Heard) -> Callable[..., Any]:
     signature = inspect.signature(original)
 
     def log_graph_break(*args: Any, **kwargs: Any) -> Any:
@@ -101,25 +120,33 @@ def _breaks(original: Callable[..., Any], heard: Heard) -> Callable[..., Any]:
         error = said.get("exc")
         if not getattr(error, "logged", False):
             reason = str(said["reason"])
+            kind = Kind.SKIP if _SKIPPED in reason else Kind.BREAK
             found = GraphBreak(plain_words(reason), _line_of(error))
-            (heard.skipped if _SKIPPED in reason else heard.graph_breaks).append(found)
+            heard.said.append(Said(kind, _phase(world), found))
         return original(*args, **kwargs)
 
     return log_graph_break
 
 
-def _recompiles(original: Callable[..., Any], heard: Heard) -> Callable[..., Any]:
+def _recompiles(original: Callable[..., Any], world: World, heard: Heard) -> Callable[..., Any]:
     def get_reasons(*args: Any, **kwargs: Any) -> Any:
         reasons = original(*args, **kwargs)
         frame = args[1] if len(args) > 1 else kwargs.get("frame")
         if reasons and frame is not None:
             code = frame.f_code
             line = Span(code.co_filename, code.co_firstlineno, code.co_name)
-            text = reasons[-1] if isinstance(reasons, (list, tuple)) else str(reasons)
-            heard.recompiles.append(GraphBreak(_one_line(str(text)), line))
+            text = reasons[0] if isinstance(reasons, (list, tuple)) else str(reasons)
+            found = GraphBreak(_COMPILE_ID.sub("", _one_line(str(text))), line)
+            heard.said.append(Said(Kind.RECOMPILE, _phase(world), found))
         return reasons
 
     return get_reasons
+
+
+def _phase(world: World) -> Phase:
+    listener: Any = world.mode.listener
+    phase: Phase = listener.phase
+    return phase
 
 
 def _line_of(error: Any) -> Span | None:

@@ -1,8 +1,8 @@
 """CUDA graphs: one graph launch that replays a region's kernels (mode "reduce-overhead").
 
-Whether a region may become a CUDA graph is decided by Inductor's own checks. Where it does, its inputs
-that are not at a fixed address are first copied to one, by one foreach copy; then one launch replays
-everything.
+Whether a region may become a CUDA graph is decided by Inductor's own checks. Where it does, its
+inputs that are not at a fixed address are first copied to one, by one foreach copy; then one launch
+replays everything.
 
 Private API touched: `torch._inductor` compile_fx, output_code.
 """
@@ -47,16 +47,18 @@ def _replay(
 ) -> Callable[..., Any]:
     def run(inputs: list[Any]) -> Any:
         listener = mode.listener
-        moving = [
-            x
+        moving = {
+            i: x
             for i, x in enumerate(inputs)
             if isinstance(x, torch.Tensor) and x.is_cuda and i not in static
             and x.untyped_storage()._cdata not in pool
-        ]  # fmt: skip
+        }  # fmt: skip
         if moving:
             with listener.paused():
-                fixed = [torch.empty_like(x) for x in moving]
-            torch._foreach_copy_(fixed, moving)
+                fixed = [torch.empty_like(x) for x in moving.values()]
+            torch._foreach_copy_(fixed, list(moving.values()))
+            for i, copy in zip(moving, fixed, strict=True):
+                inputs[i] = copy
         listener.mark(Replayed(number))
         result = model(inputs)
         listener.mark(Ended(number))

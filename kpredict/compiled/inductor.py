@@ -25,6 +25,7 @@ from kpredict.compiled.constants import constants_on_cpu
 from kpredict.compiled.graphs import graphs_stand_in
 from kpredict.compiled.patching import Patches, find
 from kpredict.compiled.region import Region
+from kpredict.compiled.templates import templates_stand_in
 from kpredict.compiled.timing import timings_are_absent
 from kpredict.compiled.wrapper import CpuStandIn, StandIn
 from kpredict.model import Target
@@ -45,6 +46,7 @@ def inductor(world: World, regions: list[Region] | None = None) -> Iterator[None
         _device_is_target(patches, world.target)
         _kernels_stand_in(patches)
         constants_on_cpu(patches)
+        templates_stand_in(patches)
         graphs_stand_in(patches, world.mode)
         timings_are_absent(patches, world.target, builder.undecided)
         builder.listen(patches)

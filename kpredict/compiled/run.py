@@ -15,7 +15,7 @@ import torch
 
 from kpredict.capture.run import Captured
 from kpredict.capture.world import World
-from kpredict.compiled.dynamo import Heard, dynamo, is_compile_error
+from kpredict.compiled.dynamo import Heard, Kind, dynamo, is_compile_error
 from kpredict.compiled.inductor import inductor
 from kpredict.compiled.plan import predict_compiled
 from kpredict.compiled.region import Region
@@ -30,7 +30,6 @@ class Compiler:
     options: Mapping[str, Any] = field(default_factory=dict)
     heard: Heard = field(default_factory=Heard)
     regions: list[Region] = field(default_factory=list)
-    failure: str = ""
 
     def wrap(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """`torch.compile(fn)` with the options given; nothing is compiled for a real device."""
@@ -38,18 +37,36 @@ class Compiler:
 
     @property
     def graph_breaks(self) -> tuple[GraphBreak, ...]:
-        return tuple(self.heard.graph_breaks)
+        return self.heard.of(Kind.BREAK)
 
     @property
     def skipped(self) -> tuple[GraphBreak, ...]:
         """Frames dynamo gave up on: all of their ops run eagerly."""
-        return tuple(self.heard.skipped)
+        return self.heard.of(Kind.SKIP)
 
     def plans(self, captured: Captured) -> dict[Phase, Plan]:
+        """The plan of each phase; what dynamo said goes to the phase in which it said it."""
         return {
-            phase: predict_compiled(items, self.world.target, self.graph_breaks)
+            phase: predict_compiled(
+                items, self.world.target, self.heard.of(Kind.BREAK, phase), self._notes(phase)
+            )
             for phase, items in captured.items.items()
         }
+
+    def _notes(self, phase: Phase) -> list[str]:
+        skipped = [
+            f"torch.compile skips {_where(s)}, all of it runs eagerly: {s.reason}"
+            for s in self.heard.of(Kind.SKIP, phase)
+        ]
+        recompiled = [
+            f"torch.compile compiles {_where(r)} again: {r.reason}"
+            for r in self.heard.of(Kind.RECOMPILE, phase)
+        ]
+        return skipped + recompiled
+
+
+def _where(said: GraphBreak) -> str:
+    return f"{said.line.function} (line {said.line.line})" if said.line else "a frame"
 
 
 @contextmanager
