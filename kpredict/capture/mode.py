@@ -18,6 +18,7 @@ from torch._guards import CompileContext, TracingContext
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass_type
 from torch.utils._pytree import tree_leaves
 
 from kpredict.capture.layouts import LAYOUTS, as_laid_out
@@ -158,6 +159,8 @@ class PretendGpu(FakeTensorMode):
             or TracingContext.try_get() is not None
         ):
             return super().dispatch(func, types, args, kwargs)
+        if any(is_traceable_wrapper_subclass_type(t) for t in types):
+            return NotImplemented  # a wrapper (nested, quantized …) calls ops on what it wraps
         if _stays_real(func, args, kwargs):
             return func(*args, **kwargs)
         if "generator" in kwargs:  # no data, no seed

@@ -124,3 +124,26 @@ def test_sparse_results_know_how_many_elements_they_hold() -> None:
     assert launches[-1].name == "sparseElementwiseKernelScalar"
     assert launches[-1].reads[1].bytes == 2 * 600 * 8  # half of the elements are supposed not 0
     assert any(launch.kind is Kind.SYNC for launch in launches)
+
+
+def test_a_jagged_tensor_does_to_its_values_what_is_done_to_it() -> None:
+    rows = [torch.randn(3, 8), torch.randn(5, 8)]
+    x = torch.nested.nested_tensor(rows, device="cuda", layout=torch.jagged)
+    report = kpredict.predict(lambda: (x * 2).to_padded_tensor(0.0), modes=("eager",))
+    launches = [launch for _, plan in report.eager for launch in plan.launches]
+    assert [launch.name for launch in launches] == [
+        V, "jagged_dense_elementwise_dense_output_kernel_",
+    ]  # fmt: skip
+    assert launches[0].writes[0].bytes == 8 * 8 * 4
+    assert launches[1].writes[0].bytes == 2 * 5 * 8 * 4
+
+
+def test_packed_sequences_know_their_lengths() -> None:
+    x = array(3, 10, 8)
+
+    def pack() -> Any:
+        lengths = torch.tensor([10, 7, 3])
+        return torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+
+    found = launched(pack)
+    assert found == ["elementwise_kernel", "elementwise_kernel", "CatArrayBatchedCopy_vectorized"]
