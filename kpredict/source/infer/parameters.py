@@ -26,6 +26,13 @@ _JAXTYPING = {
 }  # fmt: skip
 
 
+_NO_ARRAY = re.compile(
+    r"(type|name|mode|config|cfg|dim|size|len|length|flag|kind|step|idx|layer|path|fn|func|module"
+    r"|model|tokenizer|ctx|batch|data|inputs|kwargs|args|list|dict)s?$"
+)
+"""Endings of names that mostly hold no single array."""
+
+
 def annotated(node: ast.expr | None, dims: Mapping[str, int]) -> tuple[Value, bool]:
     """What an annotation makes of a parameter, and whether it may be None as well."""
     if node is None:
@@ -116,7 +123,13 @@ def parameters(
             if isinstance(value, Array):
                 perhaps[p.arg] = value
             value = UNKNOWN
-        elif forward and p.annotation is None and not has_default and i < len(positional):
+        elif (
+            forward
+            and p.annotation is None
+            and not has_default
+            and i < len(positional)
+            and not _NO_ARRAY.search(p.arg)
+        ):
             value = fresh(None, None, "cuda")
         values[p.arg] = value
     return values, perhaps
