@@ -23,7 +23,8 @@ class Request:
     empty for every one whose inputs can be known. `inputs` are `NAME=SPEC` texts as in `--input`.
     `phases` None means what the file's MODE says, else forward. `train` and `grad` None mean what
     the phases imply. `stated` maps a line, or "*", to the value a device read gives there.
-    `rules` are the user's own, as rows (`eager.user_rules.UserRow`).
+    `rules` are the user's own, as rows (`eager.user_rules.UserRow`); `entry_inputs` are inputs by
+    entry, as the configuration gives them.
     """
 
     file: str
@@ -40,6 +41,7 @@ class Request:
     cuda: int | None = None
     timeout: float = 120.0
     rules: tuple[Any, ...] = ()
+    entry_inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def split_path(text: str) -> tuple[str, str]:

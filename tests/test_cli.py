@@ -135,6 +135,15 @@ def test_flags_reach_the_analysis(kpredict: Run, tmp_path: Path) -> None:
 
 
 @needs_torch
+def test_a_saved_report_is_shown_again(kpredict: Run, tmp_path: Path) -> None:
+    saved = str(tmp_path / "r.json")
+    args = ("fixtures/add_relu.py", "--mode", "eager")
+    assert kpredict(*args, "-o", saved).returncode == 0
+    assert kpredict(saved).stdout == kpredict(*args).stdout
+    assert kpredict(saved, "-f", "json").stdout == Path(saved).read_text()
+
+
+@needs_torch
 def test_one_bad_file_does_not_stop_the_others(kpredict: Run, tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text("import sys\nsys.exit('no')\n")

@@ -73,3 +73,16 @@ def test_colour(
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     assert use_color(choice, output) is expected
+
+
+def test_configuration_gives_the_target_and_inputs_of_entries(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.kpredict]\ntarget = "a100"\n'
+        '[[tool.kpredict.entry]]\npath = "sub/f.py::Net"\ninputs = ["x=f32[8]"]\n'
+    )
+    (tmp_path / "sub").mkdir()
+    for name in ("f.py", "g.py"):
+        (tmp_path / "sub" / name).touch()
+    f, g = requests([str(tmp_path / "sub")])
+    assert (f.target, f.entry_inputs, g.entry_inputs) == ("a100", {"Net": ("x=f32[8]",)}, {})
+    assert requests([str(tmp_path / "sub")], target="t4")[0].target == "t4"

@@ -14,7 +14,7 @@ from kpredict.model import KpredictError, Mode, Phase
 from kpredict.request import FORWARD, TRAINING, Request, parse_dims, parse_stated, split_path
 
 if TYPE_CHECKING:
-    from kpredict.eager.user_rules import UserRow
+    from kpredict.config import Config
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -104,9 +104,12 @@ def requests(
 
     Raises KpredictError for flags that cannot be understood and files that are not there.
     """
+    from kpredict.eager.user_rules import parse_rows
     from kpredict.source.inputs import parse_input
     from kpredict.targets import target as find_target
 
+    config = config_for(paths)
+    target = target or config.target
     find_target(target)
     for text in inputs:
         parse_input(text)
@@ -115,27 +118,39 @@ def requests(
         file, name = split_path(path)
         for found in _files(file):
             names.setdefault(found, []).extend([name] if name else [])
-    rules = user_rules(paths)
+    rules = tuple(parse_rows(config.rules))
     chosen = tuple(Mode(m) for m in modes) or tuple(Mode)
     wanted: tuple[Phase, ...] | None = {"forward": FORWARD, "training": TRAINING}.get(phases or "")
     return [
         Request(
             file, tuple(entry), tuple(inputs), parse_dims(dims), chosen, wanted, train, grad,
             compile_optimizer, parse_stated(assume), target, int(cuda) if cuda else None, timeout,
-            rules,
+            rules, entry_inputs(config, file),
         )
         for file, entry in names.items()
     ]  # fmt: skip
 
 
-def user_rules(paths: Sequence[str]) -> tuple[UserRow, ...]:
-    """The `[[tool.kpredict.rule]]` rows of the pyproject.toml nearest to the first path."""
+def config_for(paths: Sequence[str]) -> Config:
+    """The configuration in the pyproject.toml nearest to the first path."""
     from kpredict.config import find_file, load
-    from kpredict.eager.user_rules import parse_rows
 
     start = Path(split_path(paths[0])[0]) if paths else Path()
-    config = load(find_file(start if start.is_dir() else start.parent))
-    return tuple(parse_rows(config.rules))
+    return load(find_file(start if start.is_dir() else start.parent))
+
+
+def entry_inputs(config: Config, file: str) -> dict[str, tuple[str, ...]]:
+    """What `[[tool.kpredict.entry]]` says of the inputs of this file's entries, by name."""
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in config.entries:
+        path, name = split_path(entry.path)
+        if (
+            name
+            and entry.inputs
+            and ((config.root or Path()) / path).resolve() == Path(file).resolve()
+        ):
+            found[name] = entry.inputs
+    return found
 
 
 def _files(path: str) -> list[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,7 +19,8 @@ from kpredict.commands._options import (
     requests,
     target_options,
     use_color,
-)  # fmt: skip
+)
+from kpredict.model import Entry, KpredictError, Report
 
 
 @click.command()
@@ -31,15 +35,13 @@ def command(
 ) -> int:  # fmt: skip
     """Show, line by line, what the GPU would run: eager, compiled, and what fusion saves.
 
-    The file is imported and its entry points run once on a pretended GPU, in a child process.
+    The file is imported and its entry points run once on a pretended GPU, in a child process. A
+    PATH that ends in .json is a report saved by -o, shown again.
     """
-    from kpredict.session.ask import Answer, analyse
-
-    def heard(answer: Answer) -> None:
-        if verbose and answer.output:
-            sys.stderr.write(answer.output)
-
-    report = analyse(requests(paths, **flags), heard)
+    saved = [path for path in paths if path.endswith(".json")]
+    if len(saved) > 1 or (saved and len(paths) > 1):
+        raise KpredictError("A saved report is shown alone.", "Give one .json file.")
+    report = _saved(saved[0]) if saved else _analysed(paths, flags, verbose)
     chosen = form or ("json" if output and output.endswith(".json") else "text")
     if chosen == "json":
         from kpredict.report import json as renderer
@@ -61,3 +63,31 @@ def command(
         if failure.hint:
             click.echo(f"  hint: {failure.hint}", err=True)
     return 2 if report.errors else 0
+
+
+def _analysed(paths: Sequence[str], flags: Mapping[str, Any], verbose: int) -> Report:
+    from kpredict.session.ask import Answer, analyse
+
+    def heard(answer: Answer) -> None:
+        if verbose and answer.output:
+            sys.stderr.write(answer.output)
+
+    return analyse(requests(paths, **flags), heard)
+
+
+def _saved(path: str) -> Report:
+    """A report read back, with the source text of the files that are still there."""
+    from kpredict.report.load import load
+
+    try:
+        report = load(Path(path).read_text(encoding="utf-8"), path)
+    except OSError as error:
+        raise KpredictError(f"{path} cannot be read: {error.strerror}.") from None
+    return replace(report, entries=tuple(_with_source(e) for e in report.entries))
+
+
+def _with_source(entry: Entry) -> Entry:
+    try:
+        return replace(entry, source=Path(entry.file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return entry

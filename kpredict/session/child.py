@@ -21,6 +21,7 @@ from kpredict.session.ask import Done, Message, Stage
 from kpredict.session.count import LineCounter
 from kpredict.session.paths import relabel, shown_path
 from kpredict.session.sandbox import confine
+from kpredict.session.told import check_inputs
 from kpredict.source.nouns import Source
 from kpredict.targets import target as find_target
 
@@ -76,7 +77,7 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
     send(Stage("importing the file"))
     sys.dont_write_bytecode = True
     confine(Path(os.environ["KPREDICT_SCRATCH"]))
-    choosing.check_inputs(source, request)
+    check_inputs(source, request)
     with pretend_cuda(target) as world:
         try:
             loaded, script = load(request, source, world, Path(request.file).resolve())
@@ -160,10 +161,9 @@ def run_script(
 ) -> Entry | None:
     """Run the whole file once; its own entry, when it made the GPU do something."""
     from kpredict.plans import Call
+    from kpredict.session.arguments import stated_values
 
-    values = dict(request.stated)
-    if source.stated is not None:
-        values.setdefault("*", source.stated)
+    values = stated_values(source, request)
     compiles = "torch.compile" in source.text
     call = Call(script, stated=values, warmups=0, file=str(path), compiles=compiles)
     modes = [Mode.EAGER, *(m for m in request.modes if m is Mode.AS_WRITTEN)]

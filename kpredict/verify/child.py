@@ -22,6 +22,7 @@ from kpredict.model import Failure, KpredictError, Mode
 from kpredict.request import Request
 from kpredict.session.ask import Done, Message, Stage
 from kpredict.session.child import failure, peak_mb, read_source
+from kpredict.session.told import check_inputs
 from kpredict.verify.bundle import Machine, MeasuredEntry, digest
 from kpredict.verify.request import MeasureRequest, NoCuda
 
@@ -78,7 +79,7 @@ def measure_file(request: MeasureRequest, send: Callable[[Sent], None]) -> Itera
 
     send(Stage("importing the file"))
     sys.dont_write_bytecode = True
-    choosing.check_inputs(source, request)
+    check_inputs(source, request)
     torch.manual_seed(SEED)
     loaded = _load(request, source)
     for chosen in choosing.choose(loaded, request):
