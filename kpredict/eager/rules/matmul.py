@@ -102,7 +102,7 @@ def _adds_in_place_of_copy(
 def add_product(op: Op, target: Target, activation: str = "") -> Iterator[Launch]:
     result, bias, a, b = result_of(op), op["self"], op["mat1"], op["mat2"]
     beta = op["beta"]
-    in_place = bias.storage == result.storage and bias.shape == result.shape
+    in_place = bias.storage == result.storage >= 0 and bias.shape == result.shape
     lt = fuses_bias(result, bias, a, b, beta) or (
         bool(activation)
         and beta == 1
@@ -219,7 +219,7 @@ def baddbmm(op: Op, target: Target) -> Iterable[Launch]:
     layout), then one strided-batched cuBLAS call adds onto it."""
     result, addend, a, b = result_of(op), op["self"], op["batch1"], op["batch2"]
     beta = op["beta"]
-    in_place = addend.storage == result.storage and addend.shape == result.shape
+    in_place = addend.storage == result.storage >= 0 and addend.shape == result.shape
     if not in_place and beta != 0:
         yield from copy(result, expand(addend, result.shape), because="starts from the addend")
     if result.numel == 0:
@@ -239,7 +239,7 @@ def addbmm(op: Op, target: Target) -> Iterable[Launch]:
     it."""
     result, addend, a, b = result_of(op), op["self"], op["batch1"], op["batch2"]
     beta = op["beta"]
-    if beta != 0 and addend.storage != result.storage:
+    if beta != 0 and not addend.storage == result.storage >= 0:
         yield from copy(result, expand(addend, result.shape), because="starts from the addend")
     if a.shape[0] == 0:
         yield from zero(result) if beta == 0 else elementwise([result], [result])
