@@ -17,6 +17,9 @@ from kpredict.eager.launches import Array, accesses, kernel, memcpy, sync, works
 from kpredict.eager.shaping import fresh
 from kpredict.model import Access, Launch, Tensor
 
+INDEX = "index_elementwise_kernel"
+"""The kernel of everything indexed element by element except gather and scatter."""
+
 ROW_ALIGNMENT = 16
 Fast = Callable[[Iterator], str | None]
 

@@ -12,7 +12,7 @@ from kpredict.eager.indexing import gathers_rows, part, per_element, scatters_ro
 from kpredict.eager.launches import Array, kernel
 from kpredict.eager.operands import view
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.indexing import fill_slices
+from kpredict.eager.rules.placing import fill_slices
 from kpredict.eager.shaping import at_least_1d, fits_32bit, wrap
 from kpredict.model import Launch, Op, Target, Tensor
 

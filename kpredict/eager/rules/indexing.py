@@ -1,5 +1,4 @@
-"""Indexing with tensors: index, index_put, take, put, masked_select, masked_scatter, index_fill,
-index_copy."""
+"""Indexing with tensors: index and index_put."""
 
 from __future__ import annotations
 
@@ -19,17 +18,13 @@ from kpredict.eager.advanced import (
 )  # fmt: skip
 from kpredict.eager.copying import compact, copy, expand, like, to
 from kpredict.eager.elementwise import elementwise, indexed
-from kpredict.eager.indexing import gathers_rows, part, per_element
-from kpredict.eager.iterator import broadcast_shape
-from kpredict.eager.launches import contiguous, kernel, memcpy, sync
-from kpredict.eager.operands import view
+from kpredict.eager.indexing import INDEX, gathers_rows, part, per_element
+from kpredict.eager.launches import contiguous, kernel
 from kpredict.eager.reducing import reduce
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.joining import join
-from kpredict.eager.shaping import at_least_1d, flat, fresh, permute, unsqueeze, wrap
+from kpredict.eager.shaping import flat, fresh, permute, unsqueeze
 from kpredict.model import Launch, Op, Target, Tensor
 
-INDEX = "index_elementwise_kernel"
 _WARP = 32
 
 
@@ -70,14 +65,6 @@ def _selected(out: Tensor, x: Tensor, indices: Indices) -> int | None:
     start = 0 if apart else dims.index(True)
     length = out.ndim - dims.count(False)
     return out.shape[start + length - 1]
-
-
-@rule("aten.masked_select", source="native/cuda/IndexKernel.cpp masked_select_out_cuda_impl; 2.6.0")
-def masked_select(op: Op, target: Target) -> Iterable[Launch]:
-    """`x[mask]` after broadcasting both."""
-    x, mask = at_least_1d(op["self"]), at_least_1d(op["mask"])
-    shape = broadcast_shape([x, mask])
-    return look_up(op.out, expand(x, shape), [expand(mask, shape)])
 
 
 @rule(
@@ -241,160 +228,3 @@ def _check_range(i: Tensor, target: Target) -> Iterator[Launch]:
         holds = fresh((), "bool")
         yield from elementwise([holds], [bound], compute=i.dtype, because="compares the bound")
         yield kernel("_assert_async_cuda_kernel", [holds], because="fails if out of bounds")
-
-
-@rule("aten.take", source="native/TensorAdvancedIndexing.cpp take_out; 2.6.0")
-def take(op: Op, target: Target) -> Iterable[Launch]:
-    """One kernel, whatever the layout."""
-    out, picks = op.out, op["index"]
-    return per_element(
-        INDEX, [out], [picks], reads=[part(op["self"], out), picks], writes=[out],
-        because="looks every element up by flat position",
-    )  # fmt: skip
-
-
-@rule("aten.put_", source="native/TensorAdvancedIndexing.cpp put_; 2.6.0")
-def put_(op: Op, target: Target) -> Iterable[Launch]:
-    """One kernel; the index is copied first when reshaping it to the source's shape needs one."""
-    return _put(op["self"], op["index"], op["source"])
-
-
-@rule("aten.put", source="native/TensorAdvancedIndexing.cpp put; 2.6.0")
-def put(op: Op, target: Target) -> Iterable[Launch]:
-    """A clone, then `put_`."""
-    yield from copy(op.out, op["self"], because="the result starts as a copy")
-    yield from _put(op.out, op["index"], op["source"])
-
-
-def _put(x: Tensor, picks: Tensor, values: Tensor) -> list[Launch]:
-    found: list[Launch] = []
-    if picks.shape != values.shape:
-        picks, found = compact(picks)
-        picks = view(picks, values.shape, contiguous(values).stride)
-    return found + per_element(
-        INDEX, [values], [picks], reads=[values, picks], writes=[part(x, values)],
-        because="stores every element at its flat position",
-    )  # fmt: skip
-
-
-@rule(
-    "aten.masked_scatter_", source="native/cuda/IndexKernel.cu launch_masked_scatter_kernel; 2.6.0"
-)
-def masked_scatter_(op: Op, target: Target) -> Iterable[Launch]:
-    """The mask is summed up (CUB scan), its total is checked, then one elementwise kernel reads the
-    source at those positions. Mask and source are copied first when not contiguous."""
-    return _scatter_masked(op["self"], op["mask"], op["source"])
-
-
-@rule("aten.masked_scatter", source="native/TensorAdvancedIndexing.cpp masked_scatter; 2.6.0")
-def masked_scatter(op: Op, target: Target) -> Iterable[Launch]:
-    """A contiguous clone of the broadcast input, then `masked_scatter_`."""
-    out = op.out
-    yield from copy(out, expand(op["self"], out.shape), because="the result starts as a copy")
-    yield from _scatter_masked(out, op["mask"], op["source"])
-
-
-def _scatter_masked(x: Tensor, mask: Tensor, source: Tensor) -> Iterator[Launch]:
-    if x.numel == 0:
-        return
-    mask, copies = compact(expand(mask, x.shape))
-    yield from copies
-    sums = fresh(x.shape, "int64")
-    yield from cub.scan(mask, sums, state="int64")
-    yield kernel("masked_scatter_size_check", [], [], because="fails if the source is too short")
-    source, copies = compact(source)
-    yield from copies
-    yield from elementwise(
-        [x], [x, mask, sums], compute=[x.dtype, "bool", "int64"], result=x.dtype,
-        reads=[x, mask, sums, source], because="reads the source where the mask is set",
-    )  # fmt: skip
-
-
-@rule(
-    "aten.masked_scatter_backward",
-    source="native/TensorAdvancedIndexing.cpp masked_scatter_backward_symint; 2.6.0",
-)
-def masked_scatter_backward(op: Op, target: Target) -> Iterable[Launch]:
-    """`masked_select` of the gradient, zeros for what the mask left out, and a cat of both."""
-    grad, mask = op["grad_output"], op["mask"]
-    shape = broadcast_shape([grad, mask])
-    total = 1
-    for size in op["sizes"]:
-        total *= size
-    n = min(grad.numel // 2 if op.assumed is None else int(op.assumed), total)
-    picked = fresh((n,), grad.dtype)
-    yield from look_up(picked, expand(grad, shape), [expand(mask, shape)])
-    if n < total:
-        rest = fresh((total - n,), grad.dtype)
-        yield from elementwise([rest], [], because="zeros for what was not selected")
-        yield from join(flat(op.out), [picked, rest], 0)
-
-
-@rule("aten.index_fill_", source="native/TensorAdvancedIndexing.cpp index_fill_; 2.6.0")
-def index_fill_(op: Op, target: Target) -> Iterable[Launch]:
-    """One kernel. A value on the GPU is read by the host first."""
-    yield from _read_value(op)
-    yield from fill_slices(op["self"], op["dim"], op["index"])
-
-
-@rule("aten.index_fill", source="native/TensorAdvancedIndexing.cpp index_fill; 2.6.0")
-def index_fill(op: Op, target: Target) -> Iterable[Launch]:
-    """A clone, then `index_fill_`."""
-    yield from copy(op.out, op["self"], because="the result starts as a copy")
-    yield from _read_value(op)
-    yield from fill_slices(op.out, op["dim"], op["index"])
-
-
-def _read_value(op: Op) -> list[Launch]:
-    value = op["value"]
-    if not isinstance(value, Tensor) or not value.is_cuda:
-        return []
-    host = replace(value, device="cpu")
-    return [
-        memcpy("DtoH", value, host, because="the value to fill with"),
-        sync("the host reads the value to fill with"),
-    ]
-
-
-def fill_slices(x: Tensor, dim: int, picks: Tensor) -> list[Launch]:
-    """`x.index_fill_(dim, picks, number)`."""
-    x = at_least_1d(x)
-    still, where = _along(x, dim, picks)
-    return per_element(
-        INDEX, [still], [where], reads=[picks], writes=[part(x, still)], because="fills slices"
-    )
-
-
-@rule("aten.index_copy", source="native/TensorAdvancedIndexing.cpp index_copy_out; 2.6.0")
-def index_copy(op: Op, target: Target) -> Iterable[Launch]:
-    """A copy of the input unless in place, then one kernel."""
-    yield from copy(op.out, op["self"], because="the result starts as a copy")
-    yield from stored_slices(op.out, op["dim"], op["index"], op["source"])
-
-
-def stored_slices(x: Tensor, dim: int, picks: Tensor, source: Tensor) -> list[Launch]:
-    """`x.index_copy_(dim, picks, source)`."""
-    x, source = at_least_1d(x), at_least_1d(source)
-    still, where = _along(x, dim, picks)
-    return per_element(
-        INDEX, [still], [where, source], reads=[picks, source], writes=[part(x, source)],
-        because="stores slices",
-    )  # fmt: skip
-
-
-def _along(x: Tensor, dim: int, picks: Tensor) -> tuple[Tensor, Tensor]:
-    """`x` standing still along `dim` with the index's length, and the index along that dim."""
-    dim = wrap(dim, x.ndim)
-    n = picks.numel
-    step = picks.stride[0] if picks.ndim else 1
-    still = view(
-        x,
-        [n if d == dim else s for d, s in enumerate(x.shape)],
-        [0 if d == dim else s for d, s in enumerate(x.stride)],
-    )
-    where = view(
-        picks,
-        [n if d == dim else 1 for d in range(x.ndim)],
-        [step if d == dim else 0 for d in range(x.ndim)],
-    )
-    return still, where

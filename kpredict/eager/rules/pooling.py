@@ -1,11 +1,11 @@
-"""Pooling in 1 to 3 dims: max, average, adaptive, fractional, unpooling; both directions."""
+"""Pooling in 1 to 3 dims: max, average, fractional, unpooling; both directions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kpredict.eager.copying import compact, copy, zero
-from kpredict.eager.launches import Array, contiguous, kernel
+from kpredict.eager.copying import compact, zero
+from kpredict.eager.launches import Array, kernel
 from kpredict.eager.registry import rule
 from kpredict.eager.shaping import (
     CHANNELS_LAST,
@@ -22,11 +22,11 @@ GRID_LIMIT = 65535
 """Blocks along z of one launch of the 3-D kernels; more planes take more launches."""
 
 
-def _sliced(
-    name: str, planes: int, reads: Iterable[Array], writes: Iterable[Array], limit: int = GRID_LIMIT
+def sliced(
+    name: str, count: int, reads: Iterable[Array], writes: Iterable[Array], limit: int = GRID_LIMIT
 ) -> list[Launch]:
     """One launch per `limit` planes."""
-    launches = -(-planes // limit)
+    launches = -(-count // limit)
     why = f"{launches} launches of at most {limit} planes" if launches > 1 else ""
     return [kernel(name, reads, writes, because=why) for _ in range(launches)]
 
@@ -72,8 +72,8 @@ def max_pool3d(op: Op, target: Target) -> Iterable[Launch]:
     x, copies = formatted(x, memory_format)
     return [
         *copies,
-        *_sliced(
-            "max_pool3d_with_indices_single_out_frame", _planes(op.out), [x], op.outputs,
+        *sliced(
+            "max_pool3d_with_indices_single_out_frame", planes(op.out), [x], op.outputs,
             _per_launch(memory_format),
         ),
     ]  # fmt: skip
@@ -87,15 +87,15 @@ def max_pool3d_backward(op: Op, target: Target) -> Iterable[Launch]:
     if grad.numel == 0:
         return
     _, memory_format = _spatial_last(op["self"])
-    planes = _planes(grad)
+    count = planes(grad)
     if memory_format != CONTIGUOUS and grad.ndim == 4:
         grad, indices = unsqueeze(grad, 0), unsqueeze(indices, 0)
     grad, copies = formatted(grad, memory_format)
     yield from copies
     indices, copies = formatted(indices, memory_format)
     yield from copies
-    yield from _sliced(
-        "max_pool3d_with_indices_backward_single_out_frame", planes, [grad, indices], [op.out],
+    yield from sliced(
+        "max_pool3d_with_indices_backward_single_out_frame", count, [grad, indices], [op.out],
         _per_launch(memory_format),
     )  # fmt: skip
 
@@ -115,7 +115,7 @@ def _per_launch(memory_format: str) -> int:
     return GRID_LIMIT * (64 if memory_format == CHANNELS_LAST_3D else 1)
 
 
-def _planes(t: Tensor) -> int:
+def planes(t: Tensor) -> int:
     """Everything but height and width: batches, channels and frames."""
     n = 1
     for size in t.shape[:-2]:
@@ -153,7 +153,7 @@ def avg_pool3d(op: Op, target: Target) -> Iterable[Launch]:
     """A contiguous input, then one kernel per 65,535 planes of the output."""
     x, copies = compact(op["self"])
     return [
-        *copies, *_sliced("avg_pool3d_cuda_update_output", _planes(op.out), [x], [op.out])
+        *copies, *sliced("avg_pool3d_cuda_update_output", planes(op.out), [x], [op.out])
     ]  # fmt: skip
 
 
@@ -169,127 +169,16 @@ def avg_pool3d_backward(op: Op, target: Target) -> Iterable[Launch]:
     stride = _triple(op["stride"]) if op["stride"] else size
     if stride == (1, 1, 1) and not any(op["padding"]):
         name = "avg_pool3d_single_backward_out_frame_stride1"
-        yield from _sliced(name, _planes(out), [grad], [out])
+        yield from sliced(name, planes(out), [grad], [out])
         return
     name = "avg_pool3d_cuda_update_grad_input"
     if any(s < k for s, k in zip(stride, size, strict=True)):
         name += "_atomic"
-    yield from _sliced(name, _planes(grad), [grad], [out])
+    yield from sliced(name, planes(grad), [grad], [out])
 
 
 def _triple(value: tuple[int, ...]) -> tuple[int, ...]:
     return value * 3 if len(value) == 1 else value
-
-
-@rule("aten._adaptive_avg_pool2d", source="cuda/AdaptiveAveragePooling.cu; 2.6.0")
-def adaptive_avg_pool2d(op: Op, target: Target) -> Iterable[Launch]:
-    """One kernel for the memory format the input suggests; a contiguous copy of a strided batch."""
-    x, out = op["self"], op.out
-    if suggested_format(x) == CHANNELS_LAST:
-        return [kernel("adaptive_average_pool_nhwc", [x], [out])] if out.numel else []
-    copies: list[Launch] = []
-    if x.ndim == 4:
-        x, copies = compact(x)
-    return [*copies, *([kernel("adaptive_average_pool", [x], [out])] if out.numel else [])]
-
-
-@rule("aten._adaptive_avg_pool2d_backward", source="cuda/AdaptiveAveragePooling.cu; 2.6.0")
-def adaptive_avg_pool2d_backward(op: Op, target: Target) -> Iterable[Launch]:
-    """Zeros, then one kernel: with atomic additions and a contiguous gradient for contiguous
-    inputs, with any strides for channels last."""
-    grad, out = op["grad_output"], op.out
-    yield from zero(out, because="gradients are added up in it")
-    if out.numel == 0:
-        return
-    if suggested_format(op["self"]) == CHANNELS_LAST:
-        yield kernel("adaptive_average_gradinput_nhwc", [grad], [out])
-        return
-    grad, copies = compact(grad)
-    yield from copies
-    yield kernel("atomic_adaptive_average_gradinput", [grad], [out])
-
-
-@rule("aten._adaptive_avg_pool3d", source="cuda/AdaptiveAveragePooling3d.cu; 2.6.0")
-def adaptive_avg_pool3d(op: Op, target: Target) -> Iterable[Launch]:
-    """A contiguous batch, then one kernel per 65,535 planes of the output."""
-    return _adaptive_3d("adaptiveaveragepool", op, [op.out])
-
-
-@rule("aten.adaptive_max_pool3d", source="cuda/AdaptiveMaxPooling3d.cu; 2.6.0")
-def adaptive_max_pool3d(op: Op, target: Target) -> Iterable[Launch]:
-    """A contiguous batch, then one kernel per 65,535 planes of the output."""
-    return _adaptive_3d("adaptivemaxpool", op, list(op.outputs))
-
-
-def _adaptive_3d(name: str, op: Op, outs: list[Tensor]) -> list[Launch]:
-    x, copies = op["self"], list[Launch]()
-    if x.ndim == 5:
-        x, copies = compact(x)
-    return [*copies, *_sliced(name, _planes(outs[0]) if x.numel else 0, [x], outs)]
-
-
-@rule("aten._adaptive_avg_pool3d_backward", source="cuda/AdaptiveAveragePooling3d.cu; 2.6.0")
-def adaptive_avg_pool3d_backward(op: Op, target: Target) -> Iterable[Launch]:
-    """A contiguous gradient, zeros, then kernels over planes: of the gradient with atomic additions
-    when a size does not divide, else of the input."""
-    grad, copies = compact(op["grad_output"])
-    yield from copies
-    out = op.out
-    yield from zero(out, because="gradients are added up in it")
-    if _divides(out, grad):
-        yield from _sliced("adaptiveaveragegradinput", _planes(out), [grad], [out])
-    else:
-        yield from _sliced("atomicadaptiveaveragegradinput", _planes(grad), [grad], [out])
-
-
-@rule("aten.adaptive_max_pool3d_backward", source="cuda/AdaptiveMaxPooling3d.cu; 2.6.0")
-def adaptive_max_pool3d_backward(op: Op, target: Target) -> Iterable[Launch]:
-    """A contiguous gradient, zeros, then kernels over the gradient's planes, with atomic additions
-    when a size does not divide."""
-    if op["grad_output"].numel == 0:
-        return
-    grad, copies = compact(op["grad_output"])
-    yield from copies
-    yield from zero(op.out, because="elements that were not the largest have no gradient")
-    name = "adaptivemaxgradinput" if _divides(op.out, grad) else "atomicadaptivemaxgradinput"
-    yield from _sliced(name, _planes(grad), [grad, op["indices"]], [op.out])
-
-
-def _divides(large: Tensor, small: Tensor) -> bool:
-    return all(a % b == 0 for a, b in zip(large.shape[-3:], small.shape[-3:], strict=True))
-
-
-@rule("aten.adaptive_max_pool2d", source="cuda/AdaptiveMaxPooling2d.cu; 2.6.0")
-def adaptive_max_pool2d(op: Op, target: Target) -> Iterable[Launch]:
-    """One kernel on a contiguous batch; results in another format are copied there afterwards."""
-    x = op["self"]
-    if x.numel == 0:
-        return
-    if x.ndim == 4:
-        x, copies = compact(x)
-        yield from copies
-    made = [t if t.is_contiguous else contiguous(t) for t in op.outputs]
-    yield kernel("adaptivemaxpool", [x], made, because="values and indices")
-    for out, t in zip(op.outputs, made, strict=True):
-        if t is not out:
-            yield from copy(out, t, because="back into the result's format")
-
-
-@rule("aten.adaptive_max_pool2d_backward", source="cuda/AdaptiveMaxPooling2d.cu; 2.6.0")
-def adaptive_max_pool2d_backward(op: Op, target: Target) -> Iterable[Launch]:
-    """Contiguous gradient and indices, zeros, one kernel with atomic additions; a result in another
-    format is copied there afterwards."""
-    if op["grad_output"].numel == 0:
-        return
-    grad, copies = compact(op["grad_output"])
-    yield from copies
-    indices, copies = compact(op["indices"])
-    yield from copies
-    made = op.out if op.out.is_contiguous else contiguous(op.out)
-    yield from zero(made, because="elements that were not the largest have no gradient")
-    yield kernel("atomicadaptivemaxgradinput", [grad, indices], [made])
-    if made is not op.out:
-        yield from copy(op.out, made, because="back into the result's format")
 
 
 @rule(
@@ -335,4 +224,4 @@ def max_unpool(op: Op, target: Target) -> Iterable[Launch]:
     if op.packet.endswith("2d"):
         yield kernel("max_unpooling2d_forward_kernel", [x, indices], [out])
     else:
-        yield from _sliced("max_unpooling3d_forward_kernel", _planes(x), [x, indices], [out])
+        yield from sliced("max_unpooling3d_forward_kernel", planes(x), [x, indices], [out])

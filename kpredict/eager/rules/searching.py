@@ -12,8 +12,9 @@ from kpredict.eager.operands import narrow, view
 from kpredict.eager.promoting import promote, result_type
 from kpredict.eager.reducing import reduce
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.indexing import look_up, stored_slices
+from kpredict.eager.rules.indexing import look_up
 from kpredict.eager.rules.joining import join
+from kpredict.eager.rules.placing import stored_slices
 from kpredict.eager.rules.reductions import extreme, sum_to, truth_of
 from kpredict.eager.rules.scans import scan_dim
 from kpredict.eager.rules.sorting import sort_into
