@@ -68,8 +68,13 @@ def _is_kept(node: str, grad: torch.Tensor) -> bool:
 
 def one_hot(target: Target, input: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
     """CUDA scatters ones into zeros (native/Onehot.cpp, 2.6.0); fake tensors would compare with a
-    range, as a compiled function does."""
-    if TracingContext.try_get() is not None or input.numel() == 0:
+    range, as a compiled function does (by torch's decomposition in Python, where it has one)."""
+    tracing = TracingContext.try_get() is not None
+    if tracing or input.numel() == 0:
+        from torch._decomp import decompositions
+
+        if tracing and hasattr(decompositions, "one_hot"):
+            return decompositions.one_hot(input, num_classes)
         seen: torch.Tensor = aten.one_hot.default._op_dk(_COMPOSITE, input, num_classes)
         return seen
     if num_classes == -1:
