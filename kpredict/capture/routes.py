@@ -21,7 +21,7 @@ from torch._decomp import meta_table
 from torch._ops import OpOverload
 from torch._subclasses.fake_impls import op_implementations_dict
 
-from kpredict.capture import attention, composites, missing_kernels, recurrent, shapes
+from kpredict.capture import attention, composites, missing_kernels, nested, recurrent, shapes
 from kpredict.model import Target
 
 Route = Callable[..., Any]
@@ -81,6 +81,7 @@ def cuda_routes(target: Target) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(attention.cuda_priority(target))
         stack.enter_context(recurrent.cudnn_present())
+        stack.enter_context(nested.jagged_only())
         stack.enter_context(mock.patch.dict(op_implementations_dict, missing_kernels.FAKE))
         library = torch.library.Library("aten", "IMPL")
         stack.callback(library._destroy)
