@@ -1,13 +1,14 @@
 """Two sequences of launches side by side: who corresponds to whom.
 
 In: two tuples of launches. Out: index pairs in order, None where one side has no partner. Equal
-launches anchor the alignment (Myers' difference algorithm); between anchors the best pairing by
-op and name is found. Not by position: one launch too many shifts nothing.
+launches anchor the alignment (Myers' difference algorithm); around places where both sides have
+something left over, the best pairing by op and name is found. Not by position: one launch too many
+shifts nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 
@@ -18,6 +19,7 @@ Pair = tuple[int | None, int | None]
 
 _MOST_EDITS = 800  # beyond, Myers' memory grows too large and difflib is good enough
 _MOST_CELLS = 250_000
+_NEAR = 40  # pairs between two leftovers that may belong together
 
 
 def align(left: Sequence[Launch], right: Sequence[Launch]) -> list[Pair]:
@@ -25,13 +27,43 @@ def align(left: Sequence[Launch], right: Sequence[Launch]) -> list[Pair]:
     known = {packet(op) for launch in left for op in launch.ops}
     a = [token(launch, known) for launch in left]
     b = [token(launch, known) for launch in right]
-    anchors = _edit_script(a, b)
     pairs: list[Pair] = []
-    for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(a), len(b))]):
-        pairs += _between(left, right, range(i + 1, next_i), range(j + 1, next_j))
+    for (i, j), (next_i, next_j) in pairwise([(-1, -1), *_edit_script(a, b), (len(a), len(b))]):
+        pairs += [(x, None) for x in range(i + 1, next_i)]
+        pairs += [(None, y) for y in range(j + 1, next_j)]
         if next_i < len(a):
             pairs.append((next_i, next_j))
-    return pairs
+    return _settled(left, right, pairs)
+
+
+def _settled(left: Sequence[Launch], right: Sequence[Launch], pairs: list[Pair]) -> list[Pair]:
+    """Pair leftovers near each other anew: anchors between them may have caught the wrong one."""
+    done: list[Pair] = []
+    at = 0
+    for first, last in _windows(pairs, _NEAR):
+        done += pairs[at:first]
+        window = pairs[first:last]
+        at = last
+        if (paired := _best(left, right, window)) is not None:
+            done += paired
+            continue
+        within = 0  # too many to try them all: only what is left over side by side
+        for start, stop in _windows(window, 1):
+            done += window[within:start]
+            done += _best(left, right, window[start:stop]) or window[start:stop]
+            within = stop
+        done += window[within:]
+    return done + pairs[at:]
+
+
+def _windows(pairs: Sequence[Pair], near: int) -> Iterator[tuple[int, int]]:
+    """Slices that hold all leftovers; those within `near` pairs of each other are in one."""
+    odd = [n for n, (i, j) in enumerate(pairs) if i is None or j is None]
+    start = 0
+    for k, n in enumerate(odd):
+        if k + 1 == len(odd) or odd[k + 1] - n > near:
+            yield odd[start], n + 1
+            start = k + 1
 
 
 def packet(op: str) -> str:
@@ -97,23 +129,24 @@ def _by_difflib(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int,
     return [(block.a + i, block.b + i) for block in blocks for i in range(block.size)]
 
 
-def _between(
-    left: Sequence[Launch], right: Sequence[Launch], rows: range, columns: range
-) -> list[Pair]:
-    """The pairing of two gaps with the highest likeness (Needleman and Wunsch, 1970)."""
-    if not rows or not columns or len(rows) * len(columns) > _MOST_CELLS:
-        return [(i, None) for i in rows] + [(None, j) for j in columns]
+def _best(
+    left: Sequence[Launch], right: Sequence[Launch], window: Sequence[Pair]
+) -> list[Pair] | None:
+    """The pairing of the highest likeness (Needleman and Wunsch, 1970); None if it is too large."""
+    rows = [i for i, _ in window if i is not None]
+    columns = [j for _, j in window if j is not None]
+    if len(rows) * len(columns) > _MOST_CELLS:
+        return None
+    alike = [[likeness(left[i], right[j]) for j in columns] for i in rows]
     best = [[0] * (len(columns) + 1) for _ in range(len(rows) + 1)]
     for i in reversed(range(len(rows))):
         for j in reversed(range(len(columns))):
-            alike = likeness(left[rows[i]], right[columns[j]])
-            paired = best[i + 1][j + 1] + alike if alike else 0
+            paired = best[i + 1][j + 1] + alike[i][j] if alike[i][j] else 0
             best[i][j] = max(best[i + 1][j], best[i][j + 1], paired)
     pairs: list[Pair] = []
     i = j = 0
     while i < len(rows) and j < len(columns):
-        alike = likeness(left[rows[i]], right[columns[j]])
-        if alike and best[i][j] == best[i + 1][j + 1] + alike:
+        if alike[i][j] and best[i][j] == best[i + 1][j + 1] + alike[i][j]:
             pairs.append((rows[i], columns[j]))
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:

@@ -35,6 +35,15 @@ def test_one_launch_too_many_shifts_nothing() -> None:
     ]  # fmt: skip
 
 
+def test_names_in_order_count_more_than_an_op_that_comes_again() -> None:
+    """A cat by copies, then real copies: the copies must not catch those of the cat."""
+    copy, seen_copy = kernel("e", "aten.copy_.default"), kernel("e", "aten.copy_")
+    cat = kernel("e", "aten.cat")
+    left = [copy, copy, MUL, ADD, copy, copy, copy, copy, SUM]
+    right = [cat, cat, MUL, MEASURED_ADD, cat, cat, seen_copy, seen_copy, MEASURED_SUM]
+    assert verdicts(left, right) == ["equal"] * 9
+
+
 def test_missing_and_a_name_that_differs() -> None:
     other = kernel("unrolled_elementwise_kernel", "aten.add")
     found = compare(Plan((ADD, SUM)), Plan((other,)))
