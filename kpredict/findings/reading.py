@@ -83,11 +83,16 @@ class File:
         return out
 
     @cached_property
+    def all_nodes(self) -> list[ast.AST]:
+        """Every node of the tree, in the order of `ast.walk`; walked once for all rules."""
+        return list(ast.walk(self.reading.tree))
+
+    @cached_property
     def loops(self) -> list[Loop]:
         """Every `for` and `while`, with the lines of its body."""
         return [
             Loop(n, n.body[0].lineno, max(s.end_lineno or s.lineno for s in n.body))
-            for n in ast.walk(self.reading.tree)
+            for n in self.all_nodes
             if isinstance(n, (ast.For, ast.AsyncFor, ast.While))
         ]
 
@@ -126,7 +131,7 @@ class File:
         out: dict[str, FunctionNode] = {}
         wrapped: set[str] = set()
         objects: dict[str, str] = {}
-        for node in ast.walk(self.reading.tree):
+        for node in self.all_nodes:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 target, made = node.targets[0], node.value.func
                 if isinstance(target, ast.Name) and isinstance(made, ast.Name):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from kpredict.findings.cache import Cache
 from kpredict.findings.check import Checked
@@ -62,6 +60,9 @@ def _checked(todo: Sequence[str], options: Options, jobs: int) -> Iterator[Check
         for path in todo:
             yield check_file(path, options)
         return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     context = get_context("fork" if hasattr(os, "fork") else "spawn")
     chunk = max(1, min(16, len(todo) // (4 * jobs)))
     with ProcessPoolExecutor(min(jobs, len(todo)), context) as pool:

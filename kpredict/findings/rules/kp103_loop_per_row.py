@@ -86,13 +86,16 @@ def check(file: File) -> Iterator[Finding]:
                 continue
             name = _array_of(loop.node)
             inside = [s for s in steps if loop.holds(s.place.line)]
-            launching = {(s.place.line, s.place.column, s.name) for s in inside
-                         if s.results and file.kernels(s).lo > 0}  # fmt: skip
-            if not launching or not name:
+            if not name or not inside or _carries(loop):
                 continue
             if not (_subscripts(loop, name, inside) or _iterates(file, loop, steps)):
                 continue
-            if _carries(loop):
+            launching = {
+                (s.place.line, s.place.column, s.name)
+                for s in inside
+                if s.results and file.kernels(s).lo > 0
+            }
+            if not launching:
                 continue
             n = len(launching)
             yield file.finding(

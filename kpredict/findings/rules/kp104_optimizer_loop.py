@@ -68,7 +68,7 @@ _ARITHMETIC = frozenset("add_ sub_ mul_ div_ addcmul_ addcdiv_ lerp_ copy_".spli
 
 
 def check(file: File) -> Iterator[Finding]:
-    for node in ast.walk(file.reading.tree):
+    for node in file.all_nodes:
         if not isinstance(node, ast.Call) or not _is_optimizer(node):
             continue
         given = {k.arg: k.value.value for k in node.keywords if isinstance(k.value, ast.Constant)}

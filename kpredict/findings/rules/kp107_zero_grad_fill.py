@@ -56,7 +56,7 @@ def step(optimizer):
 
 
 def check(file: File) -> Iterator[Finding]:
-    for node in ast.walk(file.reading.tree):
+    for node in file.all_nodes:
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)

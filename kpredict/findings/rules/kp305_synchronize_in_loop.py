@@ -60,7 +60,7 @@ _CALLS = frozenset(
 
 
 def check(file: File) -> Iterator[Finding]:
-    for node in ast.walk(file.reading.tree):
+    for node in file.all_nodes:
         if (
             isinstance(node, ast.Call)
             and dotted(node.func) in _CALLS

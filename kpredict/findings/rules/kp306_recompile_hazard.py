@@ -70,7 +70,7 @@ def run(x, ys):
 
 
 def check(file: File) -> Iterator[Finding]:
-    names = {n for n in file.compiled if "." not in n} | _assigned(file.reading.tree)
+    names = {n for n in file.compiled if "." not in n} | _assigned(file.all_nodes)
     for loop in file.loops:
         counters = _counters(loop.node)
         for node in ast.walk(ast.Module(list(loop.node.body), [])):
@@ -88,11 +88,11 @@ def check(file: File) -> Iterator[Finding]:
                     break
 
 
-def _assigned(tree: ast.Module) -> set[str]:
+def _assigned(nodes: list[ast.AST]) -> set[str]:
     """Names bound to `torch.compile(…)`."""
     return {
         t.id
-        for n in ast.walk(tree)
+        for n in nodes
         if isinstance(n, ast.Assign)
         and isinstance(n.value, ast.Call)
         and dotted(n.value.func) == "torch.compile"

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from kpredict.eager.predict import launches_of
 from kpredict.model import ITEMSIZE, Kind, Launch, Target
 from kpredict.source.infer.shapes.pointwise import pointwise
 from kpredict.source.infer.shapes.registry import shape_function
@@ -27,6 +26,8 @@ _SIZES = (2, 16, 100)
 
 def launches(step: Step, target: Target) -> list[Launch] | None:
     """What a step of known shapes launches; None when no rule tells."""
+    from kpredict.eager.predict import launches_of  # its rules take 0.1 s to import
+
     try:
         found, unknown = launches_of(step.op(), target)
     except Exception:
