@@ -6,18 +6,33 @@ import copy
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
+from kpredict import __version__
 from kpredict.capture.run import Optimizer
 from kpredict.capture.world import current_world, pretend_cuda
 from kpredict.model import Entry, Mode, Phase, Report, Target
 from kpredict.plans import Call, make_plans
+from kpredict.report import json, text
 
 __all__ = ["predict", "pretend_cuda"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction(Report):
+    """A report that renders itself."""
+
+    def to_json(self) -> str:
+        """JSON text, in the shape of `report.schema.json`."""
+        return json.render(self, __version__)
+
+    def __str__(self) -> str:
+        """The text that `kpredict show` prints."""
+        return text.render(self)
 
 
 def predict(
@@ -30,7 +45,7 @@ def predict(
     optimizer: Optimizer | None = None,
     target: str | Target | None = None,
     assume: Mapping[int | str, float] | None = None,
-) -> Report:
+) -> Prediction:
     """What `fn(*args, **kwargs)` would launch on the target GPU, without one.
 
     `fn` is a function or module; it runs a few times, on tensors that hold no data. Tensors made
@@ -61,7 +76,7 @@ def predict(
             file, getattr(fn, "__qualname__", type(fn).__name__), line, (), plans.by_mode,
             plans.assumptions, array_names=plans.names,
         )  # fmt: skip
-        return Report(world.target, (entry,), seconds=time.perf_counter() - start)
+        return Prediction(world.target, (entry,), seconds=time.perf_counter() - start)
 
 
 def _on_gpu(call: Call) -> Call:

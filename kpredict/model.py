@@ -557,16 +557,3 @@ class Report:
         if not self.entries or mode not in self.entries[0].plans:
             raise KpredictError(f"The report has no {mode} plan.", "Ask for it with modes=.")
         return self.entries[0].plans[mode]
-
-    def to_json(self) -> str:
-        """The report as JSON text, in the shape of `report.schema.json`."""
-        from kpredict import __version__
-        from kpredict.report.json import render
-
-        return render(self, __version__)
-
-    def __str__(self) -> str:
-        """The report as the text that `kpredict show` prints."""
-        from kpredict.report.text import render
-
-        return render(self)

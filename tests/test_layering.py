@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "findings": {"model", "config", "source", "eager", "targets", "report", "graph", "verify"},
     "session": {"model", "targets", "request", "source", "plans", "capture", "eager", "graph"},
-    "api": {"model", "targets", "capture", "plans", "eager", "compiled", "session"},
+    "api": {"model", "targets", "capture", "plans", "eager", "compiled", "session", "report"},
 }
 TOP = {"cli", "commands", "__init__", "__main__", "testing", "pytest_plugin"}  # may import all
 

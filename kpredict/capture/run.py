@@ -80,7 +80,7 @@ def capture(
         values.assumptions.clear()
         iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
     items: dict[Phase, tuple[Item, ...]] = {p: tuple(recorder.items[p]) for p in phases}
-    return Captured(items, tuple(values.assumptions.values()), recorder.converter.names)
+    return Captured(items, tuple(values.assumptions), recorder.converter.names)
 
 
 def iterate(

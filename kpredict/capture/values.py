@@ -53,7 +53,7 @@ class Values:
 
     def __init__(self, stated: Mapping[int | str, float] | None = None) -> None:
         self._stated = dict(stated or {})
-        self.assumptions: dict[tuple[str, Span | None], Assumption] = {}
+        self.assumptions: dict[Assumption, None] = {}  # in the order they were first made
         self.taken: float | None = None  # what the op being dispatched was told, if anything
         self._loops = LoopGuard()
 
@@ -65,7 +65,8 @@ class Values:
 
     def value(self, default: float, what: str, span: Span | None) -> float:
         value = self._stated.get(span.line if span else -1, self._stated.get("*", default))
-        self.assumptions.setdefault((what, span), Assumption(what, f"{value:g}", span))
+        supposed = Assumption(what, f"{value:g}", span)
+        self.assumptions.setdefault(supposed)
         self.taken = value
         return value
 
@@ -74,10 +75,8 @@ class Values:
         repeats = self._loops.repeats()
         if repeats >= BOUND:
             value = self.taken = other_value(value, repeats)
-            self.assumptions.setdefault(
-                ("loop", span),
-                Assumption("loop that ends when the GPU says so", f"{BOUND} reads", span),
-            )
+            ends = Assumption("loop that ends when the GPU says so", f"{BOUND} reads", span)
+            self.assumptions.setdefault(ends)
         return value
 
     def settle(self, func: OpOverload, args: Sequence[Any], result: Any, where: Where) -> Any:

@@ -43,11 +43,6 @@ def test_what_was_written_is_read_again(report: Report) -> None:
     assert plain.transfers == first.transfers
 
 
-def test_report_methods_say_the_same(report: Report) -> None:
-    assert json.loads(report.to_json())["entries"] == document(report)["entries"]
-    assert load(report.to_json()).target == report.target
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
