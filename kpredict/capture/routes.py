@@ -81,7 +81,7 @@ def cuda_routes(target: Target) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(attention.cuda_priority(target))
         stack.enter_context(recurrent.cudnn_present())
-        stack.enter_context(nested.jagged_only())
+        stack.enter_context(nested.as_on_gpu(target))
         stack.enter_context(mock.patch.dict(op_implementations_dict, missing_kernels.FAKE))
         library = torch.library.Library("aten", "IMPL")
         stack.callback(library._destroy)

@@ -147,3 +147,23 @@ def test_packed_sequences_know_their_lengths() -> None:
 
     found = launched(pack)
     assert found == ["elementwise_kernel", "elementwise_kernel", "CatArrayBatchedCopy_vectorized"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kernel"),
+    [
+        (torch.float16, "flash_fwd_kernel"),
+        (torch.float32, "fmha_cutlassF_f32_aligned_64x64_rf_sm80"),
+    ],
+)
+def test_jagged_attention_is_one_fused_kernel(dtype: Any, kernel: str) -> None:
+    rows = [torch.randn(3, 4, 16), torch.randn(5, 4, 16)]
+    x = torch.nested.nested_tensor(rows, device="cuda", layout=torch.jagged, dtype=dtype)
+    heads = x.transpose(1, 2)
+    attention = torch.nn.functional.scaled_dot_product_attention
+    assert launched(lambda: attention(heads, heads, heads))[-1] == kernel
+
+
+def test_a_strided_nested_tensor_is_refused() -> None:
+    with pytest.raises(kpredict.KpredictError, match="jagged"):
+        torch.nested.nested_tensor([torch.randn(3, 8)], device="cuda")
