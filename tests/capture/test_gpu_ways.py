@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import kpredict  # noqa: E402
-from kpredict.model import Kind  # noqa: E402
+from kpredict.model import Kind, KpredictError  # noqa: E402
 
 V, INDEX = "vectorized_elementwise_kernel", "index_elementwise_kernel"
 
@@ -165,5 +165,5 @@ def test_jagged_attention_is_one_fused_kernel(dtype: Any, kernel: str) -> None:
 
 
 def test_a_strided_nested_tensor_is_refused() -> None:
-    with pytest.raises(kpredict.KpredictError, match="jagged"):
+    with pytest.raises(KpredictError, match="jagged"):
         torch.nested.nested_tensor([torch.randn(3, 8)], device="cuda")
