@@ -11,7 +11,7 @@ from kpredict.eager.rules.pooling import planes, sliced
 from kpredict.eager.shaping import (
     CHANNELS_LAST,
     suggested_format,
-)  # fmt: skip
+)
 from kpredict.model import Launch, Op, Target, Tensor
 
 

@@ -15,7 +15,7 @@ from kpredict.eager.advanced import (
     loop_indices,
     on_device,
     restrided,
-)  # fmt: skip
+)
 from kpredict.eager.copying import compact, copy, expand, like, to
 from kpredict.eager.elementwise import elementwise, indexed
 from kpredict.eager.indexing import INDEX, gathers_rows, part, per_element

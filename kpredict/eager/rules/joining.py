@@ -15,7 +15,7 @@ from kpredict.eager.shaping import (
     suggested_format,
     unsqueeze,
     wrap,
-)  # fmt: skip
+)
 from kpredict.model import Launch, Op, Target, Tensor
 
 BATCH = 128

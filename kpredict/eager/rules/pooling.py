@@ -15,7 +15,7 @@ from kpredict.eager.shaping import (
     is_dense_in,
     suggested_format,
     unsqueeze,
-)  # fmt: skip
+)
 from kpredict.model import Launch, Op, Target, Tensor
 
 GRID_LIMIT = 65535
