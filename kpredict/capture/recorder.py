@@ -53,10 +53,17 @@ class Recorder:
         self.phase = Phase.FORWARD
         self.values = values
         self.converter = converter
-        self._modules = {id(m): name for name, m in root.named_modules()} if root is not None else {}
+        self._modules = (
+            {id(m): name for name, m in root.named_modules()} if root is not None else {}
+        )
         self._forward: dict[int, _Place] = {}
         self._user_files: dict[str, bool] = {}
         self._count = 0
+
+    @property
+    def recorded(self) -> int:
+        """How many ops were heard so far."""
+        return self._count
 
     @contextmanager
     def paused(self) -> Iterator[None]:

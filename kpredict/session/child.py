@@ -15,10 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpredict.model import Entry, Failure, KpredictError, Mode, Span
+from kpredict.model import Entry, Failure, KpredictError, Mode, Phases, Span
 from kpredict.request import Request
 from kpredict.session.ask import Done, Message, Stage
-from kpredict.session.count import LineCounter
 from kpredict.session.paths import relabel, shown_path
 from kpredict.session.sandbox import confine
 from kpredict.session.told import check_inputs
@@ -31,6 +30,7 @@ if TYPE_CHECKING:  # these import torch, whose absence is an answer too
     from kpredict.session.choose import Chosen, Loaded
 
 SCRIPT = "<script>"
+SCRIPT_OPS = 10_000  # a script that goes on for longer is stopped
 
 
 def main(folder: str) -> None:
@@ -142,7 +142,8 @@ def load(request: Request, source: Source, world: World, path: Path) -> tuple[Lo
     if known_without_running(source, request):
         execute(module, source.text)
         return Loaded(source, module.__dict__, {}, str(path)), None
-    observer = Observer(str(path), {e.name for e in source.entries})
+    names = {e.name for e in source.entries}
+    observer = Observer(str(path), names, lambda: recorded(world), SCRIPT_OPS)
 
     def script() -> None:
         with observer.watching():
@@ -153,7 +154,26 @@ def load(request: Request, source: Source, world: World, path: Path) -> tuple[Lo
                     raise
 
     entry = run_script(request, source, world, path, script)
+    if entry is not None:
+        entry = replace(entry, calls=observer.lines)
+    if entry is not None and observer.stopped:
+        told = f"the script was stopped after {SCRIPT_OPS:,} ops"
+        entry = noted(entry, told)
     return Loaded(source, module.__dict__, observer.calls, str(path)), entry
+
+
+def recorded(world: World) -> int:
+    """How many ops the run that is going on has recorded."""
+    return getattr(world.mode.listener, "recorded", 0)
+
+
+def noted(entry: Entry, note: str) -> Entry:
+    """The same entry with a note in each plan."""
+    plans = {
+        mode: Phases(**{p.value: replace(plan, notes=(*plan.notes, note)) for p, plan in phases})
+        for mode, phases in entry.plans.items()
+    }
+    return replace(entry, plans=plans)
 
 
 def run_script(
@@ -213,9 +233,13 @@ def answer(
     """The plans of one call, with paths as reports show them; the eager run counts lines."""
     from kpredict.plans import make_plans
 
-    counter = LineCounter(call.file)
-    with counter.counting():
-        eager = make_plans(world, call, [m for m in modes if m is Mode.EAGER])
+    lines: Mapping[int, int] = {}
+    if call.warmups:  # one of them is watched: a watched run takes twice as long
+        lines = lines_run(world, call)
+        eager_call = replace(call, warmups=call.warmups - 1)
+    else:
+        eager_call = call
+    eager = make_plans(world, eager_call, [m for m in modes if m is Mode.EAGER])
     others = make_plans(world, call, [m for m in modes if m is not Mode.EAGER])
 
     def rename(span: Span) -> Span:
@@ -226,9 +250,20 @@ def answer(
     entry = Entry(
         request.file, name, line, inputs, {m: relabel(ps, rename) for m, ps in plans.items()},
         tuple(replace(a, line=rename(a.line)) if a.line else a for a in assumptions),
-        source.text, {**eager.names, **others.names}, counter.per_run(call.warmups + 1),
+        source.text, {**eager.names, **others.names}, lines,
     )  # fmt: skip
     return entry, {**eager.failures, **others.failures}
+
+
+def lines_run(world: World, call: Call) -> Mapping[int, int]:
+    """Run the call once and count its file's lines. An error is left to the run that counts."""
+    from kpredict.plans import make_plans
+    from kpredict.session.observe import Observer
+
+    observer = Observer(call.file)
+    with observer.watching():
+        make_plans(world, replace(call, warmups=0), [Mode.EAGER])
+    return observer.lines
 
 
 def read_source(file: str) -> Source:

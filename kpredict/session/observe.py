@@ -1,14 +1,16 @@
-"""Watch a script run: which of its own functions and modules it calls with tensors, and how.
+"""Watch one file's code run: how often each line does, and which calls with tensors it gets.
 
-Of nested calls the outermost counts: `main()` takes no tensors, so what it calls does. Each
-function is kept once, with the arguments of its first call, by reference.
+A line in a loop or a function called many times shows its count. Of calls, the outermost counts:
+`main()` takes no tensors, so what it calls does. Each function is kept once, with the arguments of
+its first call, by reference.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -28,38 +30,66 @@ class Seen:
     grad: bool
 
 
-class Observer:
-    """`calls` maps entry names (`f`, `Net`, `Net.loss`) to the first call seen, in order.
+class Enough(BaseException):
+    """Raised in a script that has gone on for longer than its limit."""
 
-    `names` are the qualified names of the file's functions that may be entries.
+
+class Observer:
+    """Hears the lines and calls of the code in `path`; frames of other files are passed by.
+
+    `calls` maps entry names (`f`, `Net`, `Net.loss`) to the first call seen, in order; `names` are
+    the qualified names that may be entries. A script is stopped (`stopped` is set) when
+    `recorded()` has reached `limit`: a training loop's next thousand ops are more of the same.
     """
 
-    def __init__(self, path: str, names: Collection[str]) -> None:
+    def __init__(
+        self, path: str, names: Collection[str] = (), recorded: Callable[[], int] = lambda: 0,
+        limit: int = 1,
+    ) -> None:  # fmt: skip
         self.calls: dict[str, Seen] = {}
+        self.stopped = False
         self._path = path
         self._names = frozenset(names)
+        self._recorded = recorded
+        self._limit = limit
         self._inside: FrameType | None = None
+        self._lines: Counter[int] = Counter()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        before = sys.getprofile()
-        sys.setprofile(self._event)
+        before = sys.gettrace()
+        sys.settrace(self._enter)
         try:
             yield
+        except Enough:
+            self.stopped = True
         finally:
-            sys.setprofile(before)
+            sys.settrace(before)
             self._inside = None
 
-    def _event(self, frame: FrameType, event: str, _: Any) -> None:
-        if self._inside is not None:
-            if event == "return" and frame is self._inside:
-                self._inside = None
-            return
-        if event != "call" or frame.f_code.co_filename != self._path:
-            return
+    @property
+    def lines(self) -> Mapping[int, int]:
+        """How often each line ran while it was watched."""
+        return dict(sorted(self._lines.items()))
+
+    def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != self._path:
+            return None
+        if self._inside is None and frame.f_code.co_qualname in self._names:
+            self._call(frame)
+        return self._within
+
+    def _within(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            self._lines[frame.f_lineno] += 1
+            if self._names and self._recorded() >= self._limit:
+                raise Enough
+        elif event == "return" and frame is self._inside:
+            self._inside = None
+        return self._within
+
+    def _call(self, frame: FrameType) -> None:
         name = frame.f_code.co_qualname
-        if name not in self._names:
-            return
         args, kwargs = _arguments(frame)
         receiver = None
         if "." in name and args:

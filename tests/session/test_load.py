@@ -1,4 +1,4 @@
-"""Under which name a file is imported, what a script's calls look like, how often lines run."""
+"""Under which name a file is imported, and how paths are shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kpredict.session.count import LineCounter
 from kpredict.session.load import module_name
 from kpredict.session.paths import shown_path
 
@@ -26,19 +25,6 @@ def test_a_file_gets_the_name_an_import_would_use(tmp_path: Path) -> None:
 )
 def test_a_name_that_would_hide_another_gets_a_prefix(tmp_path: Path, stem: str, name: str) -> None:
     assert module_name(tmp_path / f"{stem}.py")[0] == name
-
-
-def test_lines_are_counted_per_run() -> None:
-    text = "def f():\n    for i in range(3):\n        x = i\n    return x\n"
-    namespace: dict[str, object] = {}
-    exec(compile(text, "/counted.py", "exec"), namespace)
-    f = namespace["f"]
-    assert callable(f)
-    counter = LineCounter("/counted.py")
-    with counter.counting():
-        f()
-        f()
-    assert counter.per_run(2) == {2: 4, 3: 3, 4: 1}
 
 
 def test_paths_are_never_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -62,3 +62,23 @@ def test_a_module_is_the_receiver_and_grad_mode_is_kept(seen: dict[str, Any]) ->
     assert isinstance(seen["Net"].receiver, torch.nn.Module)
     assert not seen["Net"].grad
     assert seen["outer"].grad
+
+
+def test_lines_are_counted() -> None:
+    text = "def f():\n    for i in range(3):\n        x = i\n    return x\n"
+    namespace: dict[str, Any] = {}
+    exec(compile(text, "/counted.py", "exec"), namespace)
+    observer = Observer("/counted.py")
+    with observer.watching():
+        namespace["f"]()
+    assert observer.lines == {2: 4, 3: 3, 4: 1}
+
+
+def test_a_script_that_goes_on_is_stopped() -> None:
+    text = "n = 0\nwhile True:\n    n = n + 1\n"
+    namespace: dict[str, Any] = {}
+    observer = Observer("/endless.py", ["f"], lambda: namespace.get("n", 0), 100)
+    with observer.watching():
+        exec(compile(text, "/endless.py", "exec"), namespace)
+    assert observer.stopped
+    assert namespace["n"] == 100
