@@ -7,10 +7,10 @@ TRUTH is a folder with `programs/` (one user file each), `programs_<torch>.jsonl
 by mode and phase), `calls_specs.py` (single calls) and `calls_<torch>.jsonl.gz` (theirs). Prints a
 table; `--write` puts it into a file, between the lines `<!-- accuracy -->` and `<!-- end -->`.
 
-Of programs: *kernel count* is the share of (program, phase) whose kernels and library calls are equal
-in number, *names in order* the share whose whole list of names is. Of calls: the same for single
-calls, apart for those that launch PyTorch's own kernels only, those that call a closed library, and
-those that depend on the device's data.
+Of programs: *kernel count* is the share of (program, phase) whose kernels and library calls are
+equal in number, *names in order* the share whose whole list of names is. Of calls: the same for
+single calls, apart for those that launch PyTorch's own kernels only, those that call a closed
+library, and those that depend on the device's data.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def main() -> None:
         rows = asked.truth / f"programs_{asked.torch}.jsonl.gz"
         tallies, seconds, absent = programs(asked.truth / "programs", rows, asked.only, misses)
         for mode, tally in tallies.items():
-            shares = f"{tally.share('count')} | {tally.share('list')} | |"
+            shares = f"{tally.share('count')} | {tally.share('list')} | | |"
             table.append(f"| programs, {mode} (program, phase) | {tally.rows} | {shares}")
         print(f"{seconds:.1f} s per program, {absent} (program, mode, phase) without an answer")
     if both or asked.calls:

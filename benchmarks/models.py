@@ -1,4 +1,4 @@
-"""Real models from `transformers`, random weights: does a report come, how soon, in how much memory.
+"""Real models from `transformers`, random weights: is there a report, how soon, in what memory.
 
     pip install transformers
     python benchmarks/models.py [NAME...] [--write README.md]
