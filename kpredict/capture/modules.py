@@ -22,7 +22,7 @@ def apply(module: torch.nn.Module, fn: Moved, recurse: bool = True) -> torch.nn.
     """What `Module._apply` does: `fn` on every parameter, its gradient and every buffer."""
     if recurse:
         for child in module.children():
-            apply(child, fn)
+            child._apply(fn)  # RNNs do more: they flatten their weights
     for name, parameter in module._parameters.items():
         if parameter is None:
             continue

@@ -145,6 +145,17 @@ class TestRecurrent:
         assert forward == [V] * states + [E, "cudnnRNNForward"]
         assert [n for n in backward if n.startswith("cudnn")] == RNN_BACKWARD
 
+    def test_moved_as_a_part_of_a_module(self) -> None:
+        class Model(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.rnn = torch.nn.LSTM(64, 128, batch_first=True)
+
+        with kpredict.pretend_cuda(target="h100"):
+            module = Model().cuda().rnn
+            found = launched(lambda: module(array(8, 50, 64))[0])
+        assert found == [V, V, E, "cudnnRNNForward"]
+
     def test_weights_laid_out_anew_after_a_cast(self) -> None:
         with kpredict.pretend_cuda(target="h100"):
             module = torch.nn.LSTM(64, 128, batch_first=True).cuda()
@@ -209,6 +220,14 @@ class TestTransformer:
             "vectorized_layer_norm_kernel", "cublasLtMatmul", "cublasLtMatmul", V,
             "vectorized_layer_norm_kernel",
         ]  # fmt: skip
+
+    def test_wanted_weights_are_averaged_over_heads(self) -> None:
+        with kpredict.pretend_cuda(target="h100"), torch.no_grad():
+            layer = torch.nn.MultiheadAttention(256, 8, batch_first=True).cuda().eval()
+            x = array(16, 100, 256, grad=False)
+            found = launched(lambda: layer(x, x, x, need_weights=True)[0])
+            each = launched(lambda: layer(x, x, x, average_attn_weights=False)[0])
+        assert found == [*each, "reduce_kernel", V]
 
     def test_training_takes_the_long_way(self) -> None:
         with kpredict.pretend_cuda(target="h100"):

@@ -64,8 +64,10 @@ def _fused(op: Op, qkv: Tensor, out: Tensor, backend: str, target: Target) -> It
     yield from call(f"aten._scaled_dot_product_{backend}_attention.default", target, y, **common)
 
 
-def _unfused(op: Op, query: Tensor, target: Target, launches: list[Launch]) -> Tensor:
-    """GEMM, bias and scale, scores, softmax, product, heads back together."""
+def _unfused(
+    op: Op, query: Tensor, target: Target, launches: list[Launch]
+) -> tuple[Tensor, Tensor]:
+    """GEMM, bias and scale, scores, softmax, product, heads back together; the scores as well."""
     heads, mask = op["num_head"], op["mask"]
     b, n, d = query.shape
     size = d // heads
@@ -90,11 +92,22 @@ def _unfused(op: Op, query: Tensor, target: Target, launches: list[Launch]) -> T
     by_head = replace(q, shape=(b, n, heads, size), stride=(n * d, size, n * size, 1))
     joined, copies = compact(by_head)
     launches += copies
-    return replace(contiguous(query), storage=joined.storage)
+    return replace(contiguous(query), storage=joined.storage), scores
+
+
+def _averaged(scores: Tensor, heads: int, target: Target, launches: list[Launch]) -> None:
+    """The weights over all heads: a sum, then a division in place."""
+    bh, n, m = scores.shape
+    by_head = replace(scores, shape=(bh // heads, heads, n, m), stride=(heads * n * m, n * m, m, 1))
+    mean = contiguous(scores, shape=(bh // heads, n, m))
+    launches += call(
+        "aten.sum.dim_IntList", target, mean, self=by_head, dim=[1], keepdim=False, dtype=None
+    )
+    launches += call("aten.div_.Tensor", target, mean, self=mean, other=heads)
 
 
 def attend(op: Op, query: Tensor, target: Target, launches: list[Launch]) -> Tensor:
-    """`_native_multi_head_attention` of one input with itself, weights not wanted."""
+    """`_native_multi_head_attention` of one input with itself."""
     heads = op["num_head"]
     size = query.shape[2] // heads
     view = _heads(query, heads)
@@ -105,16 +118,20 @@ def attend(op: Op, query: Tensor, target: Target, launches: list[Launch]) -> Ten
         qkv = _linear(query, op["qkv_weight"], op["qkv_bias"], target, launches)
         mixed = contiguous(query)
         launches += _fused(op, qkv, mixed, backend, target)
-    else:
-        mixed = _unfused(op, query, target, launches)
-    return _linear(mixed, op["proj_weight"], op["proj_bias"], target, launches)
+        return _linear(mixed, op["proj_weight"], op["proj_bias"], target, launches)
+    mixed, scores = _unfused(op, query, target, launches)
+    out = _linear(mixed, op["proj_weight"], op["proj_bias"], target, launches)
+    if op.get("need_weights", False) and op.get("average_attn_weights", False):
+        _averaged(scores, heads, target, launches)
+    return out
 
 
 @rule("aten._native_multi_head_attention", source=_ATTENTION)
 def native_multi_head_attention(op: Op, target: Target) -> Iterable[Launch]:
     """Two linear layers around fused attention when query, key and value are one array, the head
     size is a multiple of 8, no mask is given and a fused back end takes it; else GEMM, a kernel for
-    bias and scale, two batched GEMMs around a softmax, and a copy."""
+    bias and scale, two batched GEMMs around a softmax, and a copy; weights wanted as the mean over
+    heads add a sum and a division."""
     launches: list[Launch] = []
     attend(op, op["query"], target, launches)
     return launches
