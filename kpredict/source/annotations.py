@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-
 import libcst as cst
 
 from kpredict.source.inputs import TensorSpec
-
-_DTYPES: Mapping[str, str] = {
-    "Float": "float32", "Float16": "float16", "Float32": "float32", "Float64": "float64",
-    "BFloat16": "bfloat16", "Float8e4m3fn": "float8_e4m3fn", "Float8e5m2": "float8_e5m2",
-    "Int": "int64", "Integer": "int64", "Int8": "int8", "Int16": "int16", "Int32": "int32",
-    "Int64": "int64", "UInt": "uint8", "UInt8": "uint8", "UInt16": "uint16", "UInt32": "uint32",
-    "UInt64": "uint64", "Bool": "bool", "Complex": "complex64", "Complex64": "complex64",
-    "Complex128": "complex128", "Inexact": "float32", "Real": "float32", "Num": "float32",
-    "Shaped": "float32",
-}  # fmt: skip
+from kpredict.source.jaxtyping import DTYPES, sizes_of
 
 
 def spec_of_annotation(node: cst.BaseExpression) -> TensorSpec | None:
@@ -44,28 +32,13 @@ def spec_of_annotation(node: cst.BaseExpression) -> TensorSpec | None:
                 return spec_of_annotation(values[0])
             if name == "Annotated" and values:
                 return spec_of_annotation(values[0])
-            if name in _DTYPES and len(values) == 2 and _last_name(values[0]) == "Tensor":
+            if name in DTYPES and len(values) == 2 and _last_name(values[0]) == "Tensor":
                 dims = values[1]
                 if isinstance(dims, (cst.SimpleString, cst.ConcatenatedString)):
                     text = dims.evaluated_value
                     if isinstance(text, str):
-                        return TensorSpec(_DTYPES[name], tuple(_sizes(text)))
+                        return TensorSpec(DTYPES[name], tuple(sizes_of(text)))
     return None
-
-
-def _sizes(text: str) -> list[int | str]:
-    sizes: list[int | str] = []
-    for word in text.split():
-        if word == "..." or word.startswith("*"):
-            continue
-        word = word.lstrip("#?").partition("=")[2] or word.lstrip("#?")
-        if word.isdigit():
-            sizes.append(int(word))
-        elif word.startswith("_"):
-            sizes.append(word.lstrip("_") or "_")
-        else:
-            sizes.append(re.sub(r"[{}]", "", word))
-    return sizes
 
 
 def _last_name(node: cst.BaseExpression) -> str:

@@ -1,7 +1,6 @@
 """`read_source` by the standard library's `ast`, for machines without libcst.
 
-In: Python text. Out: the same Source as `entries.read_source`, but for jaxtyping annotations, which
-only libcst's reader understands.
+In: Python text. Out: the same Source as `entries.read_source`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from collections.abc import Sequence
 
 from kpredict.model import KpredictError
 from kpredict.source.directives import assemble
+from kpredict.source.inputs import InputSpec, TensorSpec
+from kpredict.source.jaxtyping import DTYPES, sizes_of
 from kpredict.source.nouns import EntryKind, EntryPoint, Parameter, Source
 
 _Def = ast.FunctionDef | ast.AsyncFunctionDef
@@ -80,17 +81,53 @@ def _first_line(node: ast.stmt) -> int:
 def _parameters(args: ast.arguments, skip: int) -> tuple[Parameter, ...]:
     positional = [*args.posonlyargs, *args.args]
     required = len(positional) - len(args.defaults)
-    found = [Parameter(a.arg, "positional", i >= required) for i, a in enumerate(positional)]
+    found = [
+        Parameter(a.arg, "positional", i >= required, spec_of_annotation(a.annotation))
+        for i, a in enumerate(positional)
+    ]
     found = found[skip:]
     if args.vararg is not None:
-        found.append(Parameter(args.vararg.arg, "args"))
+        found.append(_rest(args.vararg, "args"))
     found += [
-        Parameter(a.arg, "keyword", default is not None)
+        Parameter(a.arg, "keyword", default is not None, spec_of_annotation(a.annotation))
         for a, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
     ]
     if args.kwarg is not None:
-        found.append(Parameter(args.kwarg.arg, "kwargs"))
+        found.append(_rest(args.kwarg, "kwargs"))
     return tuple(found)
+
+
+def _rest(argument: ast.arg, kind: str) -> Parameter:
+    return Parameter(argument.arg, kind, annotated=spec_of_annotation(argument.annotation))
+
+
+def spec_of_annotation(node: ast.expr | None) -> InputSpec | None:
+    """As `annotations.spec_of_annotation`: the tensor that a jaxtyping annotation asks for."""
+    match node:
+        case ast.Constant(value=str(text)):
+            try:
+                return spec_of_annotation(ast.parse(text, mode="eval").body)
+            except (SyntaxError, ValueError):
+                return None
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return spec_of_annotation(left) or spec_of_annotation(right)
+        case ast.Subscript(value=head, slice=index):
+            values = index.elts if isinstance(index, ast.Tuple) else [index]
+            name = _last_name(head)
+            if name == "Annotated" or (name == "Optional" and len(values) == 1):
+                return spec_of_annotation(values[0])
+            if name in DTYPES and len(values) == 2 and _last_name(values[0]) == "Tensor":
+                dims = values[1]
+                if isinstance(dims, ast.Constant) and isinstance(dims.value, str):
+                    return TensorSpec(DTYPES[name], tuple(sizes_of(dims.value)))
+    return None
+
+
+def _last_name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
 
 
 def _is_module(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
