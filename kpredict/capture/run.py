@@ -8,6 +8,7 @@ state made lazily (caches, optimizer moments) exists.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,7 +90,9 @@ def iterate(
 ) -> None:  # fmt: skip
     """One run through the phases, with `marks` told of each; real and pretended GPUs share it."""
     if Phase.BACKWARD in phases:
-        for leaf in (*_parameters(fn), *tree_leaves((args, dict(kwargs)))):
+        leaves = tree_leaves((args, dict(kwargs)))
+        owned = [p for m in leaves if isinstance(m, torch.nn.Module) for p in m.parameters()]
+        for leaf in (*_parameters(fn), *owned, *leaves):
             if isinstance(leaf, torch.Tensor) and leaf.is_leaf:
                 leaf.grad = None
     marks.phase = Phase.FORWARD
@@ -150,14 +153,31 @@ def _name_arrays(
 
         target = fn.forward if isinstance(fn, torch.nn.Module) else fn
         bound = inspect.signature(target).bind(*args, **kwargs)
-        for name, value in bound.arguments.items():
-            leaves = [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
-            for i, leaf in enumerate(leaves):
-                converter.name(leaf, name if len(leaves) == 1 else f"{name}[{i}]")
+        for argument, value in bound.arguments.items():
+            for name, tensor in _named(argument, value):
+                converter.name(tensor, name)
     module = module_of(fn)
     if module is not None:
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             converter.name(tensor, name)
+
+
+def _named(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """An argument's tensors, each by its path: `state.position`, `xs[0]`, `model.fc.bias`."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, torch.nn.Module):
+        for path, tensor in (*value.named_parameters(), *value.named_buffers()):
+            yield f"{name}.{path}", tensor
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _named(f"{name}.{key}", inner)
+    elif isinstance(value, (list, tuple)):
+        for i, inner in enumerate(value):
+            yield from _named(f"{name}[{i}]", inner)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _named(f"{name}.{field.name}", getattr(value, field.name))
 
 
 @contextmanager
