@@ -18,9 +18,21 @@ from kpredict.model import Tensor
 
 aten = torch.ops.aten
 
+PACKING = frozenset({
+    aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.atan2.default,
+    aten.hypot.default, aten.fmod.Tensor, aten.remainder.Tensor, aten.pow.Tensor_Tensor,
+    aten.maximum.default, aten.minimum.default, aten.fmax.default, aten.fmin.default,
+    aten.clamp_max.Tensor, aten.clamp_min.Tensor, aten.eq.Tensor, aten.ne.Tensor, aten.lt.Tensor,
+    aten.le.Tensor, aten.gt.Tensor, aten.ge.Tensor, aten.gelu_backward.default,
+    aten.sigmoid_backward.default, aten.tanh_backward.default,
+})  # fmt: skip
+"""Ops whose shape functions look at strides after a cast (of half types to float, say), which has
+packed what was expanded. Looked at only where a first or second argument is expanded."""
+
 _GRADIENT = ("grad_output", "self")
 _BINARY = ("self", "other")
 LAYOUTS: Mapping[OpOverload, tuple[str, ...] | None] = {
+    **{op: tuple(a.name for a in op._schema.arguments[:2]) for op in PACKING},
     aten.copysign.Tensor: _BINARY,
     aten.heaviside.default: ("self", "values"),
     aten.logaddexp.default: _BINARY,
@@ -53,6 +65,8 @@ def as_laid_out(
     func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
 ) -> Any:
     """`result` of an op in `LAYOUTS` with the strides the CUDA kernel gives it."""
+    if func in PACKING and not any(_is_expanded(x) for x in args[:2]):
+        return result
     names = LAYOUTS[func]
     if names is None:
         strides = None
@@ -63,6 +77,12 @@ def as_laid_out(
     if isinstance(result, torch.Tensor):
         return _restrided(result, strides)
     return tuple(_restrided(t, strides) for t in result)
+
+
+def _is_expanded(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and any(
+        step == 0 and n > 1 for n, step in zip(x.shape, x.stride(), strict=True)
+    )
 
 
 def _metadata(t: torch.Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from kpredict.eager.copying import compact, fill, zero
+from kpredict.eager.copying import compact, fill, to, zero
 from kpredict.eager.elementwise import elementwise
 from kpredict.eager.launches import contiguous, kernel, workspace
 from kpredict.eager.operands import view
@@ -56,6 +56,9 @@ def statistics(saved: list[Tensor], x: Tensor, target: Target) -> Iterator[Launc
         )
     else:
         dims = [d for d in range(x.ndim) if d != 1]
+        if x.dtype == "bfloat16":  # unlike float16 it has no reduction of its own to float
+            x, casts = to(x, saved[0].dtype)
+            yield from casts
         yield from reduce(
             saved, x, dims, target, per_thread=2, accumulator=16, because="variance and mean"
         )

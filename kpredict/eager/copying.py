@@ -101,7 +101,7 @@ def like(t: Tensor, dtype: str = "", shape: tuple[int, ...] | None = None) -> Te
     With a `shape` of its own it is row-major.
     """
     fresh = contiguous(t, shape=shape, dtype=dtype)
-    if shape is not None or t.is_contiguous:
+    if shape is not None or t.stride == fresh.stride:
         return fresh
     if t.is_dense:
         return replace(fresh, stride=t.stride)

@@ -19,7 +19,7 @@ from kpredict.eager.channels import (
     transform,
     with_one_inner_dim,
 )
-from kpredict.eager.copying import copy, to
+from kpredict.eager.copying import copy, like, to
 from kpredict.eager.elementwise import elementwise
 from kpredict.eager.launches import contiguous, kernel
 from kpredict.eager.registry import rule
@@ -56,6 +56,8 @@ def batch_norm(op: Op, target: Target) -> Iterable[Launch]:
     else:
         yield from copy(saved[0], mean)
         yield from _invert(saved[1], var)
+    if op.overload != "out":
+        out = replace(out, stride=like(x).stride)  # fake tensors may have laid it out otherwise
     yield from transform(out, x, op["weight"], op["bias"], saved)
 
 

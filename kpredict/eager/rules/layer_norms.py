@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import prod
 
-from kpredict.eager.copying import compact
+from kpredict.eager.copying import compact, zero
 from kpredict.eager.launches import contiguous, kernel
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.reductions import sum_to
@@ -58,17 +58,21 @@ def layer_norm(op: Op, target: Target) -> Iterable[Launch]:
 def layer_norm_backward(op: Op, target: Target) -> Iterable[Launch]:
     """One kernel for the input's gradient (vectorized under the forward's conditions) and one for
     the parameters'. With more than 65536 rows, too narrow to fill half of the SMs with 32 columns
-    each, that one writes partial sums, and each parameter's are summed by a reduction."""
+    each, that one writes partial sums, and each parameter's are summed by a reduction. Without
+    rows the parameters' are filled with 0."""
     grad, x, weight = op["grad_out"], op["input"], op["weight"]
     rms = "rms" in op.name
     rows, size = _rows(op, x)
     arrays, copies = _compacted(x, weight, op.get("bias"), grad)
+    outs = list(op.outputs)
+    if rows == 0:
+        for t in outs[1:]:
+            yield from zero(t) if isinstance(t, Tensor) else ()
     if rows == 0 or size == 0:
         return
     yield from copies
     source, gradient = arrays[0], arrays[-1]
     stats = [t for t in (op.get("mean"), op["rstd"]) if t is not None]
-    outs = list(op.outputs)
     if isinstance(outs[0], Tensor):
         scales = [arrays[1]] if weight is not None else []
         reads = [gradient, source, *stats, *scales]
