@@ -9,6 +9,7 @@ library call counts as one, as in the rows.
 from __future__ import annotations
 
 import argparse
+import ast
 import gzip
 import json
 import time
@@ -19,7 +20,43 @@ from pathlib import Path
 from kpredict.source.fusion import estimate
 from kpredict.source.infer.counting import calls, default_target
 from kpredict.source.infer.entries import read_conventional
+from kpredict.source.infer.machine import Machine
 from kpredict.source.infer.trace import Interval, Missing, count, steps, walk
+
+
+def compare_calls(specs: Path, rows: Path) -> None:
+    """The kernels of single calls: the file that specifies them is itself read as source."""
+    truth = {}
+    with gzip.open(rows) as lines:
+        for line in lines:
+            row = json.loads(line)
+            if row.get("phase") == "fwd" and not row.get("error"):
+                truth[row["fn"], row["args"]] = row
+    target = default_target()
+    loader = Machine(fuel=10**9, target=target)
+    scope = loader.load(ast.parse(specs.read_text()), specs.name)
+    tally: Counter[str] = Counter()
+    odd: Counter[str] = Counter()
+    for name, args, setup, *_ in scope.names["SPECS"]:
+        row = truth.get((name, str(args)))
+        if row is None:
+            continue
+        read = row["d2h_value"]
+        assume = int(read) if isinstance(read, (int, float)) else 0
+        reader = Machine(3 * 10**6, assume, target, loader.files)
+        with reader.recording():
+            made = reader.call(setup, (), {})
+        with reader.recording() as items:
+            reader.call(made[0] if isinstance(made, tuple) else made, (), {})
+        got, want = count(items, lambda step: calls(step, target)), row["n_kernels"]
+        tally["calls"] += 1
+        tally["inside"] += want in got
+        tally["exact"] += got.lo == want == got.hi
+        odd[name] += not (got.lo == want == got.hi)
+    print("calls not exact:", ", ".join(f"{k} {n}" for k, n in odd.most_common(20) if n))
+    for key in ("inside", "exact"):
+        share = tally[key] / max(tally["calls"], 1)
+        print(f"calls {key:7} {tally[key]}/{tally['calls']} = {share:.1%}")
 
 
 def by_line(launched: Iterable[tuple[int, Interval]]) -> dict[int, Interval]:
@@ -67,6 +104,9 @@ def main() -> None:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("-v", action="store_true")
+    parser.add_argument(
+        "--calls", nargs=2, metavar=("SPECS", "ROWS"), help="compare single calls as well"
+    )
     parser.add_argument("--lines", action="store_true", help="compare line by line with capture")
     options = parser.parse_args()
     target = default_target()
@@ -118,6 +158,8 @@ def main() -> None:
                 print(f"    {step.place.line:4} {step.name:45} {calls(step, target)!s:>6}",
                       *map(str, step.arrays), "->", *map(str, step.results))  # fmt: skip
     n = tally["programs"]
+    if options.calls:
+        compare_calls(Path(options.calls[0]), Path(options.calls[1]))
     if options.lines:
         compare_lines([options.programs / n for n in sorted(truth) if n.startswith(options.only)])
     m = tally["compiled"]

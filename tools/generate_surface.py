@@ -15,7 +15,7 @@ from torch.overrides import get_overridable_functions
 
 OUT = Path(__file__).parents[1] / "kpredict/source/infer/surface.json"
 NOT_CALLED = re.compile(
-    r"^(_test|_make_|_nested|_sparse|_mkldnn|mkldnn|_cudnn_rnn_b|miopen|_thnn_diff)|(?<!_to)_copy$|quantized_.*cell"
+    r"^(_test|_make_|_nested|_sparse|_mkldnn|mkldnn|_cudnn_rnn_b|miopen|_thnn_diff)|(?<!_to)(?<!index)_copy$|quantized_.*cell"
 )
 
 

@@ -15,6 +15,7 @@ from kpredict.source.infer.values import (
     Array,
     Bound,
     Class,
+    Context,
     Device,
     DType,
     Function,
@@ -222,6 +223,8 @@ class Calls(Statements):
                 return self._call_instance(function, args, kwargs)
             case Several():
                 return self.call(function.item, args, kwargs)
+            case Context() if args and isinstance(args[0], Function):  # `torch.no_grad()(f)`
+                return replace(args[0], decorators=(*args[0].decorators, function))
         if arrays_in([*args, *kwargs.values()]):
             self.missing("a call of something unknown")
         return UNKNOWN

@@ -123,7 +123,12 @@ class Library(Builtins):
             return Optimizer(name[6:], args[0] if args else UNKNOWN, dict(kwargs))
         if name in ("nn.Parameter", "nn.parameter.Parameter"):
             return self.call(prelude("nn").names["Parameter"], args, kwargs)
-        if name.startswith("nn.utils.clip_grad"):
+        if name in ("nn.utils.clip_grad_norm_", "nn.utils.clip_grad_value_"):
+            parameters = self.iterate(args[0]) if args else Several(UNKNOWN)
+            if not isinstance(parameters, Several) and all(
+                isinstance(p, Array) for p in parameters
+            ):
+                return self.torch_call(name.rpartition(".")[2], (parameters, *args[1:]), kwargs)
             self.missing(name)
             return fresh((), "float32", "cuda")
         if name in ("utils.checkpoint.checkpoint",) and args:

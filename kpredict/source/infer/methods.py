@@ -47,6 +47,10 @@ class Methods(Arrays):
             return a
         if name in ("reshape", "reshape_as", "view_as", "expand_as", "flatten"):
             return self._reshaped(a, name, args, kwargs)
+        if name == "__getitem__":
+            return self.subscript(a, args[0])
+        if name == "__setitem__":
+            return self.store(a, args[0], args[1])
         if name in ("apply_", "map_"):
             self.missing(name)
             return a

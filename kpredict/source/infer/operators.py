@@ -166,6 +166,8 @@ class State:
         return outputs
 
     def _outputs(self, plain: str, schema: Schema, bound: Mapping[str, Value]) -> Any:
+        if plain.startswith("_foreach_"):
+            return _foreach(plain, bound)
         function = shape_function(plain)
         arrays = arrays_in(list(bound.values()))
         if self.assume is not None:
@@ -245,6 +247,15 @@ class State:
             return out
 
         return {k: cast(v) for k, v in bound.items()}
+
+
+def _foreach(plain: str, bound: Mapping[str, Value]) -> Any:
+    """A list op returns one array for each of its first list; norms are scalars."""
+    first = bound.get("self")
+    if not isinstance(first, (tuple, list)) or not all(isinstance(a, Array) for a in first):
+        return UNKNOWN
+    shapes = [() if plain == "_foreach_norm" else a.shape for a in first]
+    return [fresh(s, a.dtype, a.device) for s, a in zip(shapes, first, strict=True)]
 
 
 def _dtype(name: str) -> Value:

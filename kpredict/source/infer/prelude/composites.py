@@ -261,11 +261,8 @@ def batch_norm(input, running_mean, running_var, weight, bias, training, momentu
     cudnn = weight is not None and bias is not None and input.is_cuda and eps >= 1e-5
     cudnn = cudnn and (running_mean is not None or training)
     if known(input.shape):
-        cudnn = cudnn and dims >= 2 and dims <= 5
-        if dims == 2:
-            cudnn = cudnn and input.shape[0] <= (131070 if training else 262136) and training
-        else:
-            cudnn = cudnn and input.shape[0] <= (880801 if training else 65535)
+        cudnn = cudnn and dims >= 3 and dims <= 5
+        cudnn = cudnn and input.shape[0] <= (880801 if training else 65535)
     if cudnn and input.dtype is torch.bfloat16:
         cudnn = False
     if cudnn:
@@ -351,17 +348,6 @@ def linalg_norm(input, ord=None, dim=None, keepdim=False, dtype=None):
 
 def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, dtype=None):
     return aten.linalg_vector_norm(x, ord, dim, keepdim, dtype=dtype)
-
-
-def cosine_similarity(x1, x2, dim=1, eps=1e-8):
-    a = aten.div(x1, aten.clamp_min(aten.linalg_vector_norm(x1, 2, dim, True), eps))
-    b = aten.div(x2, aten.clamp_min(aten.linalg_vector_norm(x2, 2, dim, True), eps))
-    return aten.sum(aten.mul(a, b), dim)
-
-
-def quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
-    values = aten.sort(input.reshape(-1) if dim is None else input, -1)[0]
-    return missing("quantile", values)
 
 
 def argwhere(input):
@@ -626,10 +612,13 @@ def repeat_interleave(input, repeats=None, dim=None, output_size=None):
             memory_format=torch.contiguous_format,
         )
         return x.flatten(dim, dim + 1) if dim >= 0 else x.flatten(dim - 1, dim)
-    if repeats is None:
-        return missing("repeat_interleave", input)
     sync("repeat_interleave", input)
-    return missing("repeat_interleave", input)
+    if repeats is None:
+        return aten.repeat_interleave(input, output_size=output_size)
+    indices = aten.repeat_interleave(repeats, output_size=output_size)
+    if dim is None:
+        return aten.index_select(input.flatten(), 0, indices)
+    return aten.index_select(input, dim, indices)
 
 
 def _with(shape, dim, n):
@@ -654,10 +643,6 @@ def diag(input, diagonal=0):
     if input.dim() == 1:
         return aten.diag_embed(input, diagonal)
     return aten.clone(aten.diagonal(input, diagonal))
-
-
-def take_along_dim(input, indices, dim=None):
-    return aten.gather(input, dim, indices)
 
 
 def index_copy(input, dim, index, source):
@@ -897,10 +882,6 @@ def fft_fft(input, n=None, dim=-1, norm=None):
     return aten._fft_r2c(input, (dim,), 0, False)
 
 
-def fft_ifft(input, n=None, dim=-1, norm=None):
-    return aten._fft_c2c(input, (dim,), 2, False)
-
-
 def fft_rfft2(input, s=None, dim=(-2, -1), norm=None):
     return aten._fft_r2c(input, dim, 0, True)
 
@@ -1135,3 +1116,191 @@ def masked_fill(input, mask, value):
 
 def new_tensor(input, data, dtype=None, device=None):
     return torch.tensor(data, dtype=input.dtype if dtype is None else dtype, device=input.device)
+
+
+# -- rarer ones ---------------------------------------------------------------------------------------
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    """Distance.cpp: norms, clamped in place by a scalar made on the device, then products."""
+    a = aten.linalg_vector_norm(x1, 2, dim, True)
+    b = aten.linalg_vector_norm(x2, 2, dim, True)
+    torch.full((), eps, device=x1.device)
+    a = aten.clamp_min_(a, eps)
+    b = aten.clamp_min_(b, eps)
+    return aten.sum(aten.mul(aten.div(x1, a), aten.div(x2, b)), dim)
+
+
+def quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
+    """Sorting.cpp quantile_compute: sort, ranks, NaN mask, two gathers and a lerp."""
+    if dim is None:
+        input = input.flatten()
+    n = input.shape[-1 if dim is None else dim]
+    values = aten.sort(input, -1 if dim is None else dim, False)[0]
+    if not isinstance(q, torch.Tensor):
+        q = torch.full((), q, dtype=input.dtype, device=input.device)
+    ranks = aten.mul(q, n)
+    missing_ = aten.any(aten.ne(values, values), -1, True)
+    ranks = aten.clone(aten.expand(ranks, missing_.shape), memory_format=torch.contiguous_format)
+    ranks = aten.masked_fill_(ranks, missing_, 1.0)
+    below = ranks.to(torch.int64)
+    low = aten.gather(values, -1, below)
+    weights = aten.sub(ranks, below)
+    above = aten.ceil_(ranks).to(torch.int64)
+    out = aten.lerp_(low, aten.gather(values, -1, above), weights)
+    return out if keepdim else out.squeeze(-1)
+
+
+def nanquantile(input, q, dim=None, keepdim=False, interpolation="linear"):
+    return missing("nanquantile", input)
+
+
+def take_along_dim(input, indices, dim=None):
+    if dim is None:
+        return aten.gather(input.flatten(), 0, indices.flatten())
+    return aten.gather(input, dim, aten.remainder(indices, input.shape[dim]))
+
+
+def fft_ifft(input, n=None, dim=-1, norm=None):
+    if input.dtype.is_complex is False:
+        return aten._fft_r2c(input, (dim,), 2, False)
+    return aten._fft_c2c(input, (dim,), 2, False)
+
+
+def fft_fftn(input, s=None, dim=None, norm=None):
+    if dim is None:
+        dim = tuple(range(input.dim())) if known(input.dim()) else (-1,)
+    if input.dtype.is_complex is True:
+        return aten._fft_c2c(input, dim, 0, True)
+    return aten._fft_r2c(input, dim, 0, False)
+
+
+def rrelu(input, lower=0.125, upper=0.3333333333333333, training=False):
+    return aten.rrelu_with_noise(input, torch.empty_like(input), lower, upper, training)
+
+
+def alpha_dropout(input, p=0.5, train=False):
+    """Dropout.cpp: a mask, its affine correction, and the product."""
+    if p == 0 or not train:
+        return input
+    noise = aten.bernoulli_(torch.empty_like(input), 1 - p)
+    b = aten.add(noise, -1)
+    b = aten.mul(b, 1.0)
+    b = aten.add_(b, 1.0)
+    noise = aten.mul(noise, 1.0)
+    return aten.add_(aten.mul(input, noise), b)
+
+
+def soft_margin_loss(input, target, reduction=1):
+    x = aten.log1p_(aten.exp_(aten.mul_(aten.neg(input), target)))
+    return _reduce(x, reduction)
+
+
+def hinge_embedding_loss(input, target, margin=1.0, reduction=1):
+    zeros = torch.zeros_like(input)
+    diff = aten.sub_(torch.full_like(input, margin), input)
+    diff = aten.clamp_min_(diff, 0)
+    a = aten.where(aten.ne(target, 1), diff, zeros)
+    b = aten.where(aten.ne(target, -1), input, zeros)
+    return _reduce(aten.add(a, b), reduction)
+
+
+def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):
+    return aten.linalg_vector_norm(aten.add(aten.sub(x1, x2), eps), p, -1, keepdim)
+
+
+def triplet_margin_loss(
+    anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=1
+):
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = aten.minimum(far, pairwise_distance(positive, negative, p, eps))
+    return _reduce(aten.clamp_min(aten.sub(aten.add(near, margin), far), 0), reduction)
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=1):
+    dot = aten.sum(aten.mul(input1, input2), -1)
+    a = aten.add(aten.sum(aten.mul(input1, input1), -1), 1e-12)
+    b = aten.add(aten.sum(aten.mul(input2, input2), -1), 1e-12)
+    cos = aten.div(dot, aten.sqrt_(aten.mul(a, b)))
+    zeros = torch.zeros_like(cos)
+    pos = aten.sub_(torch.full_like(cos, 1.0), cos)
+    neg = aten.clamp_min_(aten.sub(cos, margin), 0)
+    out = aten.add(
+        aten.where(aten.eq(target, 1), pos, zeros), aten.where(aten.eq(target, -1), neg, zeros)
+    )
+    return _reduce(out, reduction)
+
+
+def special_ndtr(input):
+    return aten.mul(aten.add(aten.erf(aten.mul(input, 0.7071)), 1), 0.5)
+
+
+def kron(input, other):
+    n = max_of(input.dim(), other.dim())
+    if not known(n):
+        return aten.mul(input, other)
+    a = input.shape if input.dim() == n else (1,) * (n - input.dim()) + input.shape
+    b = other.shape if other.dim() == n else (1,) * (n - other.dim()) + other.shape
+    left, right, out = [], [], []
+    for x, y in zip(a, b):
+        left += [x, 1]
+        right += [1, y]
+        out.append(x * y)
+    return aten._unsafe_view(aten.mul(input.reshape(tuple(left)), other.reshape(tuple(right))), out)
+
+
+def max_of(a, b):
+    if not known(a) or not known(b):
+        return unknown()
+    return a if a > b else b
+
+
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    return aten.max_pool3d_with_indices(
+        input, _wide(kernel_size, 3), _wide(kernel_size if stride is None else stride, 3),
+        _wide(padding, 3), _wide(dilation, 3), ceil_mode,
+    )[0]  # fmt: skip
+
+
+def circular_pad(input, pad):
+    """PadNd.cpp: the middle, then two edges for each padded dim, copied into a new array."""
+    shape = list(input.shape)
+    for i in range(len(pad) // 2):
+        shape[-1 - i] = shape[-1 - i] + pad[2 * i] + pad[2 * i + 1]
+    out = torch.empty(tuple(shape), dtype=input.dtype, device=input.device)
+    aten.copy_(_middle(out, pad), input)
+    for i in range(len(pad) // 2):
+        for side in range(2):
+            width = pad[2 * i + side]
+            if width > 0:
+                aten.copy_(
+                    aten.slice(out, -1 - i, 0, width), aten.slice(out, -1 - i, width, 2 * width)
+                )
+    return out
+
+
+def _middle(out, pad):
+    for i in range(len(pad) // 2):
+        size = out.shape[-1 - i]
+        out = aten.slice(out, -1 - i, pad[2 * i], size - pad[2 * i + 1])
+    return out
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """nn/utils/clip_grad.py over gradients like the parameters, in one group."""
+    grads = [parameters] if isinstance(parameters, torch.Tensor) else [p.grad for p in parameters]
+    norms = aten._foreach_norm(grads, norm_type)
+    if len(grads) == 1:
+        total = aten.abs(norms[0])
+    else:
+        total = aten.linalg_vector_norm(aten.stack(norms), norm_type)
+    factor = aten.mul(aten.reciprocal(aten.add(total, 1e-6)), max_norm)
+    factor = aten.clamp(factor, max=1.0)
+    aten._foreach_mul_(grads, factor)
+    return total
+
+
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    grads = [parameters] if isinstance(parameters, torch.Tensor) else [p.grad for p in parameters]
+    aten._foreach_clamp_min_(grads, -1.0)
+    aten._foreach_clamp_max_(grads, 1.0)

@@ -131,7 +131,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
-    return missing("alpha_dropout", input) if training else input
+    return torch.alpha_dropout(input, p, training)
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
@@ -186,7 +186,7 @@ def pad(input, pad, mode="constant", value=None):
         return aten.constant_pad_nd(input, pad, 0 if value is None else value)
     n = len(pad) // 2
     if mode == "circular":
-        return missing("pad", input)
+        return torch.circular_pad(input, pad)
     if mode == "reflect":
         return (
             aten.reflection_pad1d(input, pad)
@@ -331,9 +331,14 @@ def cross_entropy(
     loss = nll_loss(logs, target, weight, None, ignore_index, None, reduction)
     if label_smoothing > 0.0:
         smooth = aten.neg(aten.sum(logs, dim))
-        smooth = aten.masked_fill(smooth, aten.eq(target, ignore_index), 0.0)
-        smooth = missing("cross_entropy", smooth)
-        return aten.add(aten.mul(loss, 1 - label_smoothing), smooth)
+        ignored = aten.eq(target, ignore_index)
+        smooth = aten.masked_fill_(smooth, ignored, 0.0)
+        if reduction == "mean":
+            counted = aten.sum(aten.bitwise_not(ignored).to(input.dtype))
+            smooth = aten.div(aten.sum(smooth), counted)
+        elif reduction == "sum":
+            smooth = aten.sum(smooth)
+        return aten.add(aten.mul(loss, 1 - label_smoothing), aten.mul(smooth, label_smoothing))
     return loss
 
 
@@ -346,7 +351,7 @@ def margin_ranking_loss(
 def cosine_embedding_loss(
     input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
 ):
-    return missing("cosine_embedding_loss", input1)
+    return torch.cosine_embedding_loss(input1, input2, target, margin, _code(reduction))
 
 
 def triplet_margin_loss(
@@ -361,11 +366,19 @@ def triplet_margin_loss(
     reduce=None,
     reduction="mean",
 ):
-    return missing("triplet_margin_loss", anchor)
+    return torch.triplet_margin_loss(
+        anchor, positive, negative, margin, p, eps, swap, _code(reduction)
+    )
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
-    return missing("gaussian_nll_loss", input)
+    negative = aten.any(aten.lt(var, 0))
+    sync("bool", negative)
+    var = aten.clamp_(var, eps)
+    loss = aten.mul(
+        aten.add(aten.log(var), aten.div(aten.pow(aten.sub(input, target), 2), var)), 0.5
+    )
+    return _reduced(loss, reduction)
 
 
 def poisson_nll_loss(
@@ -482,7 +495,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 
 def affine_grid(theta, size, align_corners=None):
-    return missing("affine_grid", theta)
+    return aten.affine_grid_generator(theta, tuple(size), bool(align_corners))
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
@@ -582,3 +595,23 @@ def multi_head_attention_forward(*args, **kwargs):
 def channel_shuffle(input, groups):
     b, c, h, w = input.shape
     return input.reshape(b, groups, c // groups, h, w).transpose(1, 2).reshape(b, c, h, w)
+
+
+def rrelu(input, lower=0.125, upper=0.3333333333333333, training=False, inplace=False):
+    return torch.rrelu(input, lower, upper, training)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    return torch.soft_margin_loss(input, target, _code(reduction))
+
+
+def hinge_embedding_loss(
+    input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
+):
+    return torch.hinge_embedding_loss(input, target, margin, _code(reduction))
+
+
+def max_pool3d(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)

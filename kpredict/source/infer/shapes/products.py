@@ -293,3 +293,9 @@ def native_multi_head_attention(a: Arguments) -> tuple[Array, Array | None]:
 @shape("_transformer_encoder_layer_fwd")
 def transformer_encoder_layer(a: Arguments) -> Array:
     return like(a["src"], a["src"].shape)
+
+
+@shape("affine_grid_generator")
+def affine_grid(a: Arguments) -> Array:
+    n, _, h, w = known(a["size"])
+    return like(a["theta"], (n, h, w, 2))

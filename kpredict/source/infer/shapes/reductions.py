@@ -89,13 +89,13 @@ def max_(a: Arguments) -> Array | tuple[Array, Array]:
     return like(x, s), like(x, s, "int64")
 
 
-@shape("cumsum", "cumprod", "logcumsumexp", "flip", "roll", "renorm",
+@shape("flip", "roll", "renorm",
        "tril", "triu", "index_fill", "index_copy", "index_add", "index_put", "_index_put_impl",
        "scatter", "scatter_add", "scatter_reduce", "index_reduce", "put", "masked_scatter",
        "fill_diagonal", "slice_scatter", "select_scatter", "copy", "fill", "zero", "normal",
        "uniform", "random", "exponential", "geometric", "cauchy", "log_normal")  # fmt: skip
 def as_input(a: Arguments) -> Array:
-    x: Array = a["self"]
+    x: Array = a["self" if "self" in a else "mean"]
     dtype = _dtype(a)
     if a.get("half_to_float") is True:
         dtype = "float32"
@@ -210,3 +210,19 @@ def softmax(a: Arguments) -> Array:
     """Always row-major."""
     x: Array = a["self"]
     return like(x, x.shape, "float32" if a.get("half_to_float") is True else x.dtype)
+
+
+@shape("cumsum", "cumprod", "logcumsumexp")
+def scan(a: Arguments) -> Array:
+    """Always row-major; integers are summed in 64 bits."""
+    x: Array = a["self"]
+    dtype = _dtype(a)
+    if dtype is not None and category(dtype) < 2 and a.get("dtype") is None:
+        dtype = "int64"
+    return like(x, x.shape, dtype)
+
+
+@shape("repeat_interleave")
+def repeat_interleave(a: Arguments) -> Array:
+    n = a.get("output_size")
+    return fresh((n if isinstance(n, int) else None,), "int64", a["repeats"].device)
