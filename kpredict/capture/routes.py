@@ -21,7 +21,15 @@ from torch._decomp import meta_table
 from torch._ops import OpOverload
 from torch._subclasses.fake_impls import op_implementations_dict
 
-from kpredict.capture import attention, composites, missing_kernels, nested, recurrent, shapes
+from kpredict.capture import (
+    attention,
+    composites,
+    higher_order,
+    missing_kernels,
+    nested,
+    recurrent,
+    shapes,
+)
 from kpredict.model import Target
 
 Route = Callable[..., Any]
@@ -81,6 +89,7 @@ def cuda_routes(target: Target) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(attention.cuda_priority(target))
         stack.enter_context(recurrent.cudnn_present())
+        stack.enter_context(higher_order.heard_inside())
         stack.enter_context(nested.as_on_gpu(target))
         stack.enter_context(mock.patch.dict(op_implementations_dict, missing_kernels.FAKE))
         library = torch.library.Library("aten", "IMPL")

@@ -125,6 +125,14 @@ class TestAttention:
             call, _ = attention(2, 8, 128, 64, dtype="bfloat16")
             assert launched(call) == ["flash_fwd_kernel"]
 
+    def test_flex_attention_without_a_compiler_is_heard_inside(self) -> None:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        with kpredict.pretend_cuda(target="h100"):
+            q, k, v = (array(2, 4, 128, 64, grad=False) for _ in range(3))
+            found = launched(lambda: flex_attention(q, k, v))
+        assert found.count("cublasSgemmStridedBatched") == 2
+
     def test_on_the_host_nothing_is_routed(self) -> None:
         with kpredict.pretend_cuda(target="a100"):
             q = torch.zeros(1, 2, 4, 8)
