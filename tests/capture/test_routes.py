@@ -154,7 +154,7 @@ class TestRecurrent:
         assert [n for n in backward if n.startswith("cudnn")] == RNN_BACKWARD
 
     def test_moved_as_a_part_of_a_module(self) -> None:
-        class Model(torch.nn.Module):
+        class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
             def __init__(self) -> None:
                 super().__init__()
                 self.rnn = torch.nn.LSTM(64, 128, batch_first=True)
