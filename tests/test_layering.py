@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "request": {"model"},
     "config": {"model", "targets"},
     "graph": {"model"},
+    "bounds": {"model"},
     "source": {"model", "eager", "targets"},
     "eager": {"model", "graph"},
     "capture": {"model", "targets", "eager"},  # routes ask the rules which back end CUDA takes

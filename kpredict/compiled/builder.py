@@ -104,7 +104,7 @@ class Builder:
             inner = signature[i] if i < len(signature) else ""
             read = 0 if inner.startswith("out_ptr") else reads.get(name, 0)
             written = 0 if inner.startswith("in_ptr") else node.writes.get(name, 0)
-            arrays.append((name, read, written))
+            arrays.append((name, read, written, _whole(name, 0)))
         return KernelCall(kernel, tuple(arrays))
 
     def _make_inplace(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -150,16 +150,17 @@ def _wrapper() -> Any:
 def describe(node: Any) -> Node:
     """A scheduler node as a value."""
     parts = tuple(n.get_name() for n in node.get_nodes())
-    origins: dict[Any, None] = {}
-    for part in node.get_nodes():
-        if part.node is not None:
-            origins.update(dict.fromkeys(part.node.get_origins()))
+    order = node.scheduler.origin_to_index
+    origins = sorted(
+        {o for part in node.get_nodes() if part.node is not None for o in part.node.get_origins()},
+        key=lambda origin: order.get(origin, 0),
+    )
     device = node.get_device()
     return Node(
         name=node.get_name(),
         kind=_kind(node),
         ops=tuple(dict.fromkeys(_op_name(o) for o in origins if o.op == "call_function")),
-        lines=tuple(sorted({s for o in origins if (s := span_of(o))}, key=lambda s: s.line)),
+        lines=tuple(sorted({s for o in origins if (s := span_of(o))}, key=_place)),
         reads=_bytes(node, "reads"),
         writes=_bytes(node, "writes"),
         parts=parts,
@@ -168,6 +169,10 @@ def describe(node: Any) -> Node:
         device=device.type if device is not None else "",
         mutates=tuple(sorted(node.get_mutations())) if hasattr(node, "get_mutations") else (),
     )
+
+
+def _place(span: Span) -> tuple[str, int, str]:
+    return span.file, span.line, span.function
 
 
 def _kind(node: Any) -> str:

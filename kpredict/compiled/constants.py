@@ -167,7 +167,7 @@ def lift_on_cuda(gm: torch.fx.GraphModule) -> None:
                 constant.size(), constant.stride(), dtype=constant.dtype, device=_CUDA
             )
         setattr(fake, _VALUE, constant)
-        setattr(gm, name, fake)
+        gm.register_buffer(name, fake, persistent=False)
         with gm.graph.inserting_before(move):
             attribute = gm.graph.get_attr(name)
             lifted = gm.graph.call_function(lift.target, (attribute,))

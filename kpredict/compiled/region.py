@@ -41,10 +41,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class KernelCall:
-    """One call of a generated kernel: for each argument in order (buffer, bytes read, written)."""
+    """One call of a generated kernel: for each argument in order (buffer, bytes read, written,
+    bytes of the whole buffer). Where sizes are variables the numbers are for the sizes seen first.
+    """
 
     kernel: str
-    arrays: tuple[tuple[str, int, int], ...]
+    arrays: tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(slots=True)

@@ -127,8 +127,12 @@ def _arrays(
     found: list[tuple[Tensor, str, int, int]] = []
     for i, arg in enumerate(args):
         if isinstance(arg, torch.Tensor):
-            name, read, written = call.arrays[i] if call is not None else ("", 0, 0)
-            found.append((listener.converter.tensor(arg), name, read, written))
+            name, read, written, whole = call.arrays[i] if call is not None else ("", 0, 0, 0)
+            tensor = listener.converter.tensor(arg)
+            extent = _extent(tensor)
+            if whole and extent and whole != extent:  # compiled for other sizes
+                read, written = read * extent // whole, written * extent // whole
+            found.append((tensor, name, read, written))
     return tuple(found)
 
 
@@ -138,6 +142,14 @@ def _constant(value: Any, mode: Ears) -> Any:
         return value
     with mode:
         return _empty_on("cuda:0", mode)(value.size(), value.stride(), value.dtype)
+
+
+def _extent(tensor: Tensor) -> int:
+    """Bytes from the first to the last element, as Inductor counts a buffer's storage."""
+    if tensor.numel == 0:
+        return 0
+    last = sum((n - 1) * st for n, st in zip(tensor.shape, tensor.stride, strict=True))
+    return (last + 1) * tensor.itemsize
 
 
 def _empty_on(device: str, mode: Ears) -> Callable[..., torch.Tensor]:
