@@ -116,7 +116,7 @@ def read_file(
         tree = parse(text)
     loader = Machine(fuel=20 * FUEL, target=target, files=files, follow=follow)
     scope = loader.load(tree, file)
-    told = directives(text, file, {})
+    told = {**_offered(scope, loader), **directives(text, file, {})}
     found: list[Read] = []
     for value in list(scope.names.values()):
         if (
@@ -128,6 +128,28 @@ def read_file(
         elif isinstance(value, Class) and value.scope is scope:
             found += _read_class(value, loader, told)
     return FileReading(file, text, tree, scope, tuple(found))
+
+
+def _offered(scope: Scope, loader: Machine) -> dict[str, dict[str, Value]]:
+    """What `get_inputs()` gives the file's `Model` or `ENTRY`, by parameter."""
+    offers = scope.names.get("get_inputs")
+    entry = scope.names.get("ENTRY", "Model")
+    found = scope.names.get(entry) if isinstance(entry, str) else None
+    if isinstance(found, Class):
+        found = found.attributes.get("forward")
+    if not isinstance(offers, Function) or not isinstance(found, Function):
+        return {}
+    reader = loader.again(FUEL)
+    try:
+        with reader.recording():
+            given = reader.call(offers, (), {})
+    except (Exhausted, RecursionError):
+        return {}
+    if not isinstance(given, (list, tuple)):
+        return {}
+    names = [a.arg for a in (*found.node.args.posonlyargs, *found.node.args.args)]
+    names = names[1:] if found.owner is not None else names
+    return {found.qualname: dict(zip(names, given, strict=False))}
 
 
 def _read_class(
@@ -150,7 +172,14 @@ def _object(cls: Class, loader: Machine) -> Instance:
     reader = loader.again(FUEL)
     try:
         with reader.recording():
-            made = reader.instantiate(cls, (), initial(cls))
+            offers = cls.scope.names.get("get_init_inputs")
+            args: Value = ()
+            if cls.name == "Model" and isinstance(offers, Function):
+                args = reader.call(offers, (), {})
+            known = isinstance(args, (list, tuple)) and bool(args)
+            made = reader.instantiate(
+                cls, tuple(args) if known else (), {} if known else initial(cls)
+            )
             if isinstance(made, Instance):
                 o = made
                 reader.module_method(o, "cuda", (), {})

@@ -117,6 +117,9 @@ def parameters(
         if given and p.arg in given:
             values[p.arg] = given[p.arg]
             continue
+        if given and p.arg in f.defaults:  # called with the inputs told, the rest is as it is
+            values[p.arg] = f.defaults[p.arg]
+            continue
         value, optional = annotated(p.annotation, dims or {})
         has_default = p.arg in f.defaults
         if optional or (has_default and f.defaults[p.arg] is None):

@@ -151,6 +151,8 @@ def counts(text: str, name: str) -> str:
         ("def f(x):\n    return torch.sin(x)\n", "1"),
         ("import other\n\ndef f(x: torch.Tensor):\n    return other.op(x)\n", "0 or more"),
         ("# kpredict: x=f32[4,8]\ndef f(x):\n    return x.t().contiguous()\n", "1"),
+        ("# kpredict: x=f32[4,8]\ndef f(x, n=2):\n    for _ in range(n):\n        x = x + 1\n    return x\n", "2"),
+        ('ENTRY = "f"\n\ndef f(x):\n    return x.reshape(2, 16)\n\ndef get_inputs():\n    return [torch.ones(4, 8, device="cuda").t()]\n', "1"),
         ('from jaxtyping import Float\n\ndef f(x: Float[torch.Tensor, "4 8"]):\n    return x.reshape(2, 16)\n', "0"),
     ],
 )  # fmt: skip
