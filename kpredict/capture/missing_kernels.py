@@ -110,6 +110,45 @@ def cudnn_batch_norm(
     return out, weight.new_empty(stats), weight.new_empty(stats), reserve
 
 
+def cudnn_convolution(
+    self: Tensor, weight: Tensor, padding: Sequence[int], stride: Sequence[int],
+    dilation: Sequence[int], groups: int, *rest: Any,
+) -> Tensor:  # fmt: skip
+    """cudnn/ConvShared.cpp: as `aten.convolution` without a bias."""
+    still = [0] * len(padding)
+    made: Tensor = torch.ops.aten.convolution(
+        self, weight, None, stride, padding, dilation, False, still, groups
+    )
+    return made
+
+
+def cudnn_convolution_transpose(
+    self: Tensor, weight: Tensor, padding: Sequence[int], output_padding: Sequence[int],
+    stride: Sequence[int], dilation: Sequence[int], groups: int, *rest: Any,
+) -> Tensor:  # fmt: skip
+    """As `cudnn_convolution`."""
+    made: Tensor = torch.ops.aten.convolution(
+        self, weight, None, stride, padding, dilation, True, output_padding, groups
+    )
+    return made
+
+
+def cudnn_convolution_relu(
+    self: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int], groups: int,
+) -> Tensor:  # fmt: skip
+    """As `cudnn_convolution`."""
+    return cudnn_convolution(self, weight, padding, stride, dilation, groups)
+
+
+def cudnn_convolution_add_relu(
+    self: Tensor, weight: Tensor, z: Tensor, alpha: Any, bias: Tensor | None,
+    stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int,
+) -> Tensor:  # fmt: skip
+    """As `cudnn_convolution`."""
+    return cudnn_convolution(self, weight, padding, stride, dilation, groups)
+
+
 def ctc_loss_backward(grad: Tensor, log_probs: Tensor, *rest: Any) -> Tensor:
     """cuda/LossCTC.cu: a gradient for every log-probability."""
     return _row_major(log_probs)
@@ -150,6 +189,10 @@ META: dict[str, Callable[..., Any]] = {
     "_cudnn_rnn": cudnn_rnn,
     "_cudnn_rnn_backward": cudnn_rnn_backward,
     "cudnn_batch_norm": cudnn_batch_norm,
+    "cudnn_convolution": cudnn_convolution,
+    "cudnn_convolution_add_relu": cudnn_convolution_add_relu,
+    "cudnn_convolution_relu": cudnn_convolution_relu,
+    "cudnn_convolution_transpose": cudnn_convolution_transpose,
     "_masked_softmax": masked_softmax,
     "_masked_softmax_backward": masked_softmax,
     "_thnn_fused_gru_cell": gru_cell,

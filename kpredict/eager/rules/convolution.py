@@ -17,12 +17,12 @@ from kpredict.eager.convolving import (
 )
 from kpredict.eager.copying import compact, zero
 from kpredict.eager.elementwise import elementwise
-from kpredict.eager.launches import kernel, library
+from kpredict.eager.launches import accesses, kernel, library
 from kpredict.eager.reducing import reduce
 from kpredict.eager.registry import rule
 from kpredict.eager.slow_convolving import slow_backward, slow_forward
 from kpredict.eager.splitting import convolution_kernels
-from kpredict.model import Launch, Op, Target, Tensor
+from kpredict.model import Kind, Launch, Op, Target, Tensor
 
 _SOURCE = "aten/src/ATen/native/Convolution.cpp and cudnn/ConvShared.cpp, 2.6; ConvUtils.h, 2.13"
 
@@ -101,6 +101,17 @@ def cudnn_convolution(op: Op, target: Target) -> Iterable[Launch]:
     x, weight, out = op["self"], op["weight"], op.out
     conv = Convolution.of(op, x, weight, out, target)
     return _cudnn_forward(x, weight, out, conv, target)
+
+
+@rule("aten.cudnn_convolution_relu", "aten.cudnn_convolution_add_relu", source=_SOURCE)
+def cudnn_convolution_relu(op: Op, target: Target) -> Iterable[Launch]:
+    """One cuDNN graph with addend, bias and ReLU in it."""
+    x, weight, out = op["self"], op["weight"], op.out
+    conv = Convolution.of(op, x, weight, out, target)
+    for launch in _cudnn_forward(x, weight, out, conv, target):
+        more = accesses(t for t in (op["bias"], op.get("z")) if t is not None)
+        library_call = launch.kind is Kind.LIBRARY
+        yield replace(launch, reads=launch.reads + more) if library_call else launch
 
 
 def _cudnn_backward(
