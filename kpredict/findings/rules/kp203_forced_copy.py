@@ -80,6 +80,8 @@ def check(file: File) -> Iterator[Finding]:
                 reordered.pop(step.results[0].storage, None)
             if step.short != "clone" or step.args.get("memory_format") != "contiguous_format":
                 continue
+            if not step.direct:
+                continue  # a copy inside one of torch's own functions
             x = step.args["self"]
             if (
                 not isinstance(x, Array)
@@ -93,16 +95,13 @@ def check(file: File) -> Iterator[Finding]:
             turned = x.storage in reordered
             if not turned or not (known or (call == "contiguous" and not x.known)):
                 continue
-            if x.known and call not in text and "flatten" not in text:
-                continue  # a copy inside one of torch's own functions
+            how = "permuted" if reordered[x.storage].short == "permute" else "transposed"
             size = size_of(x)
             moved = f" ({megabytes(2 * size)})" if size is not None else ""
             yield file.finding(
                 __name__,
                 step.place,
-                f"{call} of a {reordered[x.storage].short}d array copies it{moved}".replace(
-                    "permuted", "permuted"
-                ).replace("transposed", "transposed"),
+                f"{call} of a {how} array copies it{moved}",
                 function=read.name,
                 before=1,
                 after=0,

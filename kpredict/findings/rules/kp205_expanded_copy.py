@@ -68,9 +68,9 @@ def check(file: File) -> Iterator[Finding]:
         own = file.own_steps(read)
         expanded: dict[int, Step] = {}
         for step in own:
-            if step.short == "expand" and step.results and "expand" in file.source(step.place.line):
+            if step.short == "expand" and step.results and step.direct:
                 expanded[step.results[0].storage] = step
-            if step.short != "clone":
+            if step.short != "clone" or not step.direct:
                 continue
             x = step.args["self"]
             if not isinstance(x, Array) or x.storage not in expanded or x.device != "cuda":

@@ -281,12 +281,15 @@ class Calls(Statements):
             frame.perhaps, self.perhaps_arrays = self.perhaps_arrays, {}
         here = self.here
         users = not f.scope.library
+        opened = self.opened
+        self.opened = 0 if users else opened + 1
         if users:
             self.stack.append(here)
         try:
             with self.mode(*_modes(f)):
                 return self._run(f, frame)
         finally:
+            self.opened = opened
             if users:
                 self.stack.pop()
             self.here = here

@@ -62,6 +62,7 @@ class State:
         self.here = Place("", 0, 0, "")
         self.stack: list[Place] = []
         self.quiet = False
+        self.opened = 0  # composites of PyTorch that are open
         self.perhaps_arrays: Mapping[str, Array] = {}  # for the next call only
         self._casts: dict[tuple[int, str], Array] = {}
 
@@ -161,7 +162,7 @@ class State:
             flat = (outputs.item,)
         self.record(
             Step(schema.name, bound, tuple(flat), self.here, tuple(reversed(self.stack)),
-                 schema.tags, self.grad)
+                 schema.tags, self.grad, self.opened == 0)
         )  # fmt: skip
         return outputs
 

@@ -39,6 +39,7 @@ class Step:
     stack: tuple[Place, ...] = ()
     tags: frozenset[str] = frozenset()
     grad: bool = False
+    direct: bool = True  # the user's own call, not one inside a composite of PyTorch
 
     @property
     def packet(self) -> str:
