@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from kpredict.capture.run import Captured, Optimizer, capture, module_of
+from kpredict.capture.run import Captured, NoBackward, Optimizer, capture, module_of
 from kpredict.capture.world import World
 from kpredict.eager.predict import predict_eager
-from kpredict.model import Assumption, Mode, Op, Phase, Phases
+from kpredict.model import Assumption, Mode, Op, Phase, Phases, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def make_plans(world: World, call: Call, modes: Iterable[Mode]) -> Plans:
             continue
         predict = _PREDICTORS[mode]
         try:
-            phases, captured = predict(world, call)
+            phases, captured = _forward_at_least(predict, world, call)
         except Exception as error:
             failures[mode] = error
             continue
@@ -72,6 +72,21 @@ def make_plans(world: World, call: Call, modes: Iterable[Mode]) -> Plans:
         names[mode] = captured.names
         assumptions |= dict.fromkeys(captured.assumptions)
     return Plans(by_mode, names, tuple(assumptions), failures)
+
+
+def _forward_at_least(
+    predict: Callable[[World, Call], tuple[Phases, Captured]], world: World, call: Call
+) -> tuple[Phases, Captured]:
+    """All phases; the forward alone, with a note, where there is no backward to be had."""
+    try:
+        return predict(world, call)
+    except NoBackward as error:
+        if call.phases[0] is not Phase.FORWARD:
+            raise
+        phases, captured = predict(world, replace(call, phases=(Phase.FORWARD,), optimizer=None))
+        forward = phases.forward or Plan()
+        noted = replace(forward, notes=(*forward.notes, f"forward only: {error.message}"))
+        return Phases(noted), captured
 
 
 def _has_regions(phases: Phases) -> bool:

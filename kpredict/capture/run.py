@@ -24,6 +24,10 @@ from kpredict.capture.world import World
 from kpredict.model import Assumption, KpredictError, Phase
 
 
+class NoBackward(KpredictError):
+    """Nothing that was returned needs gradients."""
+
+
 class Optimizer(Protocol):
     """Anything with a `step` method, as `torch.optim.Optimizer` has."""
 
@@ -69,7 +73,7 @@ def capture(
     `grad` False runs under no_grad, True with gradients, None as the caller's mode is. `stated`
     gives values for data-dependent reads by line or "*". `root` names modules in the record,
     `named` (default `fn`) is the callable whose parameters name the arrays.
-    Raises KpredictError when a backward is asked for and nothing that is returned needs gradients.
+    Raises NoBackward when a backward is asked for and nothing that is returned needs gradients.
     """
     values = Values(stated)
     recorder = Recorder(values, Converter(), root if root is not None else module_of(fn))
@@ -111,7 +115,7 @@ def _loss(marks: Marks, result: Any) -> torch.Tensor:
     """A returned scalar, else the sum of all outputs that need gradients (not recorded)."""
     outputs = [t for t in _tensors_of(result) if t.requires_grad]
     if not outputs:
-        raise KpredictError(
+        raise NoBackward(
             "Nothing it returns needs gradients, so there is no backward.",
             "Return a loss or an output that depends on parameters, or ask for forward only.",
         )

@@ -5,6 +5,7 @@ Runs the user's code: `get_inputs()`, constructors, `make_optimizer`.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ def _callable(loaded: Loaded, request: Request, entry: EntryPoint) -> Callable[.
     """The function, the module on the GPU, or the method bound to a fresh object."""
     if not needs_object(loaded, entry):
         function: Callable[..., Any] = look_up(loaded.namespace, entry.name)
-        return function
+        return _exhausted(function) if inspect.isgeneratorfunction(function) else function
     made: Any = seen_module(loaded.seen.get(entry.name))
     if made is None:
         owner = owner_of(entry)
@@ -79,6 +80,16 @@ def _callable(loaded: Loaded, request: Request, entry: EntryPoint) -> Callable[.
     method = entry.name.rpartition(".")[2] if entry.kind is EntryKind.METHOD else ""
     bound: Callable[..., Any] = getattr(made, method) if method else made
     return bound
+
+
+def _exhausted(generator: Callable[..., Any]) -> Callable[..., Any]:
+    """A generator function as one that runs to its end: calling it alone does nothing."""
+
+    @functools.wraps(generator)
+    def run(*args: Any, **kwargs: Any) -> list[Any]:
+        return list(generator(*args, **kwargs))
+
+    return run
 
 
 def _init_arguments(

@@ -267,7 +267,7 @@ def lines_run(world: World, call: Call) -> Mapping[int, int]:
 
 
 def read_source(file: str) -> Source:
-    """What the file says of itself; without libcst by a reader that knows no annotations."""
+    """What the file says of itself; without libcst by the reader that needs none."""
     try:
         from kpredict.source.entries import read_source as read
     except ImportError:
