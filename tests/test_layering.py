@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "capture": {"model", "targets", "eager"},  # routes ask the rules which back end CUDA takes
     "compiled": {"model", "capture", "eager", "graph"},
     "plans": {"model", "capture", "eager", "compiled"},
-    "report": {"model", "targets"},
+    "report": {"model", "targets", "bounds"},
     "verify": {
         "config",
         "model",

@@ -14,6 +14,7 @@ from kpredict.model import ZERO, Count, Entry, Launch, Mode, Phase, Plan, Report
 from kpredict.report.arrays import array_names
 from kpredict.report.lines import NOWHERE, Row, elsewhere, fused_mode, numbered, rows, shown_lines
 from kpredict.report.quantities import expected, likely, listed, plural, ranges, size
+from kpredict.report.why import bounds, why_not_fewer
 
 _LEGEND_LIMIT = 24
 _ELSEWHERE_LIMIT = 16
@@ -97,6 +98,9 @@ def _entry(entry: Entry, target: Target, style: Style) -> Iterator[str]:
             yield ""
             yield from _totals(phase, present, style)
     yield from _launches(entry, style)
+    if style.verbose:
+        yield from _listed("why not fewer", why_not_fewer(entry), style)
+        yield from _listed("time that cannot be beaten", bounds(entry, target), style)
     yield from _doubts(entry, style)
 
 
@@ -316,6 +320,14 @@ def _launches(entry: Entry, style: Style) -> Iterator[str]:
             yield style.paint(
                 f"  {style.sign('more')} {len(launches) - limit} more; -v shows all", DIM
             )
+
+
+def _listed(title: str, lines: Iterator[str], style: Style) -> Iterator[str]:
+    found = list(lines)
+    if found:
+        yield ""
+        yield style.paint(f"  {title}", BOLD)
+        yield from (style.cut(f"    {line}") for line in found)
 
 
 def _launch_cells(

@@ -1,0 +1,56 @@
+"""Why the compiled plan has no fewer launches, and the time that no plan can beat: lines for -v.
+
+Pure functions from an Entry; `text` puts them under the launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kpredict.bounds import Bound, plan_bound, ratio
+from kpredict.model import Entry, Mode, Plan, Target
+from kpredict.report.lines import fused_mode, numbered
+
+
+def why_not_fewer(entry: Entry) -> Iterator[str]:
+    """One line for each pair of launches of which one reads what the other wrote."""
+    mode = fused_mode(entry)
+    if mode is None:
+        return
+    numbers = {id(launch): i for i, (_, launch) in enumerate(numbered(entry, mode), 1)}
+    for _, plan in entry.plans[mode]:
+        for barrier in plan.barriers:
+            pair = (plan.launches[barrier.producer], plan.launches[barrier.consumer])
+            writer, reader = (numbers.get(id(launch)) for launch in pair)
+            if writer is None or reader is None:
+                continue
+            detail = f": {barrier.detail}" if barrier.detail else ""
+            yield f"#{writer} -> #{reader}  fusion/{barrier.reason}{detail}"
+
+
+def bounds(entry: Entry, target: Target) -> Iterator[str]:
+    """Per mode and phase the least time it can take and what sets it; eager's over compiled's."""
+    for mode, phases in entry.plans.items():
+        for phase, plan in phases:
+            bound = plan_bound(plan, target)
+            yield f"{mode.value} {phase.value}: at least {_time(bound.total)} ({_parts(bound)})"
+    if Mode.EAGER in entry.plans and Mode.COMPILED in entry.plans:
+        before, after = (_joined(entry, m) for m in (Mode.EAGER, Mode.COMPILED))
+        yield f"eager's bound is {ratio(before, after, target):.2f} times the compiled one's"
+
+
+def _joined(entry: Entry, mode: Mode) -> Plan:
+    return Plan(tuple(launch for _, plan in entry.plans[mode] for launch in plan.launches))
+
+
+def _parts(bound: Bound) -> str:
+    return (
+        f"limited by {bound.limited_by}: launches {_time(bound.launches)}, "
+        f"memory {_time(bound.memory)}, compute {_time(bound.compute)}"
+    )
+
+
+def _time(microseconds: float) -> str:
+    if microseconds >= 1000:
+        return f"{microseconds / 1000:.3g} ms"
+    return f"{microseconds:.3g} us"
