@@ -185,8 +185,15 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def is_compile_error(error: BaseException) -> bool:
-    """Did torch.compile itself fail (and not the user's code under it)?"""
+def why_compile_failed(error: BaseException) -> str | None:
+    """What torch.compile says when it fails itself; None for an error of the user's own code."""
     from torch._dynamo.exc import TorchDynamoException
 
-    return isinstance(error, TorchDynamoException)
+    if not isinstance(error, TorchDynamoException):
+        return None
+    inner = getattr(error, "inner_exception", None)
+    if inner is not None:
+        return f"{type(inner).__name__}: {_one_line(str(inner).partition('Set TORCHDYNAMO')[0])}"[
+            :300
+        ]
+    return plain_words(str(error).partition("from user code")[0])

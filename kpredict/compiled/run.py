@@ -15,11 +15,11 @@ import torch
 
 from kpredict.capture.run import Captured
 from kpredict.capture.world import World
-from kpredict.compiled.dynamo import Heard, Kind, dynamo, is_compile_error
+from kpredict.compiled.dynamo import Heard, Kind, dynamo, why_compile_failed
 from kpredict.compiled.inductor import inductor
 from kpredict.compiled.plan import predict_compiled
 from kpredict.compiled.region import Region
-from kpredict.model import GraphBreak, Phase, Plan
+from kpredict.model import GraphBreak, KpredictError, Phase, Plan
 
 
 @dataclass(slots=True)
@@ -71,10 +71,19 @@ def _where(said: GraphBreak) -> str:
 
 @contextmanager
 def compiling(world: World, options: Mapping[str, Any] | None = None) -> Iterator[Compiler]:
-    """While entered, torch.compile (ours and the user's own) decides for the world's target."""
+    """While entered, torch.compile (ours and the user's own) decides for the world's target.
+
+    Raises KpredictError where torch.compile itself gives up with an error, as it would on a GPU.
+    """
     compiler = Compiler(world, dict(options or {}))
     with inductor(world, compiler.regions), dynamo(world, compiler.heard):
-        yield compiler
-
-
-__all__ = ["Compiler", "compiling", "is_compile_error"]
+        try:
+            yield compiler
+        except Exception as error:
+            words = why_compile_failed(error)
+            if words is None:
+                raise
+            raise KpredictError(
+                f"torch.compile fails on this code: {words}",
+                "It fails on a GPU too; the eager plan is what runs without torch.compile.",
+            ) from error

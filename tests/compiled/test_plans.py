@@ -15,7 +15,7 @@ from torch import nn
 from kpredict.capture.run import capture
 from kpredict.capture.world import World, pretend_cuda
 from kpredict.compiled.run import Compiler, compiling
-from kpredict.model import Kind, Phase, Plan
+from kpredict.model import Kind, KpredictError, Phase, Plan
 
 
 @pytest.fixture
@@ -179,6 +179,15 @@ def test_a_compiled_optimizer_step_is_two_foreach_kernels(world: World) -> None:
         "triton_for_fused_0",
         "triton_for_fused_1",
     ]
+
+
+def test_an_error_of_torch_compile_itself_is_said_in_plain_words(world: World) -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x + 1
+
+    with pytest.raises(KpredictError, match="torch.compile fails on this code: Call to"):
+        compiled(world, broken, cuda(8), fullgraph=True)
 
 
 def test_nothing_stays_patched() -> None:
