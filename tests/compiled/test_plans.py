@@ -186,7 +186,7 @@ def test_an_error_of_torch_compile_itself_is_said_in_plain_words(world: World) -
         torch._dynamo.graph_break()
         return x + 1
 
-    with pytest.raises(KpredictError, match="torch.compile fails on this code: Call to"):
+    with pytest.raises(KpredictError, match=r"torch\.compile fails on this code: Call to"):
         compiled(world, broken, cuda(8), fullgraph=True)
 
 
