@@ -20,6 +20,15 @@ def _row_major(like: Tensor) -> Tensor:
     return torch.empty_like(like, memory_format=torch.contiguous_format)
 
 
+def lstm_cell(
+    input_gates: Tensor, hidden_gates: Tensor, cx: Tensor, input_bias: Any = None,
+    hidden_bias: Any = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """cuda/RNN.cu: both states, and the gates for the backward. PyTorch's own shape function
+    refuses a cell without biases."""
+    return _row_major(cx), _row_major(cx), _row_major(hidden_gates)
+
+
 def gru_cell(
     input_gates: Tensor, hidden_gates: Tensor, hx: Tensor, input_bias: Any = None,
     hidden_bias: Any = None,
@@ -197,4 +206,5 @@ META: dict[str, Callable[..., Any]] = {
     "_masked_softmax_backward": masked_softmax,
     "_thnn_fused_gru_cell": gru_cell,
     "_thnn_fused_gru_cell_backward": gru_cell_backward,
+    "_thnn_fused_lstm_cell": lstm_cell,
 }
