@@ -73,7 +73,8 @@ def as_laid_out(
     else:
         positional = zip((a.name for a in func._schema.arguments), args, strict=False)
         bound = {**dict(positional), **kwargs}
-        strides = output_strides([_metadata(bound[n]) for n in names])
+        tensors = [bound[n] for n in names if isinstance(bound[n], torch.Tensor)]
+        strides = output_strides([_metadata(t) for t in tensors])
     if isinstance(result, torch.Tensor):
         return _restrided(result, strides)
     return tuple(_restrided(t, strides) for t in result)
