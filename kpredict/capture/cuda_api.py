@@ -93,14 +93,14 @@ _NOTHING = (
 
 def _stand_ins(target: Target, on_sync: Callable[[str], None]) -> dict[str, Any]:
     gpu = properties(target)
-    bf16 = target.sm >= 80
+    ampere = target.sm >= 80
     free = target.memory << 20
     stream = Stream()
     answers: dict[str, Any] = {
         "is_available": True, "is_initialized": True, "device_count": 1, "current_device": 0,
         "_is_compiled": True, "_exchange_device": 0, "_maybe_exchange_device": 0,
         "get_device_name": gpu.name, "get_device_capability": target.capability,
-        "get_device_properties": gpu, "is_bf16_supported": bf16, "is_tf32_supported": bf16,
+        "get_device_properties": gpu, "is_tf32_supported": ampere,
         "get_arch_list": [f"sm_{target.sm}"], "current_stream": stream, "default_stream": stream,
         "initial_seed": 0, "memory_allocated": 0, "max_memory_allocated": 0,
         "memory_reserved": 0, "max_memory_reserved": 0, "mem_get_info": (free, free),
@@ -110,6 +110,8 @@ def _stand_ins(target: Target, on_sync: Callable[[str], None]) -> dict[str, Any]
     }  # fmt: skip
     functions: dict[str, Any] = {name: _constant(value) for name, value in answers.items()}
     functions |= dict.fromkeys(_NOTHING.split(), _nothing)
+    # before Ampere bfloat16 is emulated, which counts unless the caller says otherwise
+    functions["is_bf16_supported"] = lambda including_emulation=True: ampere or including_emulation
     functions["get_rng_state"] = _rng_state
     functions["get_rng_state_all"] = lambda: [_rng_state()]
     functions["synchronize"] = lambda *_: on_sync("torch.cuda.synchronize()")
