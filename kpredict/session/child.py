@@ -11,6 +11,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,7 +147,8 @@ def load(request: Request, source: Source, world: World, path: Path) -> tuple[Lo
     observer = Observer(str(path), names, lambda: recorded(world), SCRIPT_OPS)
 
     def script() -> None:
-        with observer.watching():
+        first = not observer.lines  # it runs once more for the plan as written
+        with observer.watching() if first else nullcontext():
             try:
                 execute(module, source.text, as_main=True)
             except SystemExit as stop:
