@@ -21,6 +21,7 @@ from kpredict.commands._options import (
     use_color,
 )
 from kpredict.model import Entry, KpredictError, Report
+from kpredict.request import Request
 
 
 @click.command()
@@ -68,11 +69,22 @@ def command(
 def _analysed(paths: Sequence[str], flags: Mapping[str, Any], verbose: int) -> Report:
     from kpredict.session.ask import Answer, analyse
 
+    asked = requests(paths, **flags)
+    on_terminal = sys.stderr.isatty()
+
+    def begun(request: Request) -> None:
+        if on_terminal:  # a line that the next one writes over
+            at = f" ({asked.index(request) + 1} of {len(asked)})" if len(asked) > 1 else ""
+            sys.stderr.write(f"\r\x1b[Kanalysing {request.file}{at}")
+            sys.stderr.flush()
+
     def heard(answer: Answer) -> None:
+        if on_terminal:
+            sys.stderr.write("\r\x1b[K")
         if verbose and answer.output:
             sys.stderr.write(answer.output)
 
-    return analyse(requests(paths, **flags), heard)
+    return analyse(asked, heard, begun)
 
 
 def _saved(path: str) -> Report:

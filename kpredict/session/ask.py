@@ -58,16 +58,21 @@ class Answer:
     others: tuple[Any, ...] = ()
 
 
-def analyse(requests: Sequence[Request], heard: Callable[[Answer], None] | None = None) -> Report:
+def analyse(
+    requests: Sequence[Request], heard: Callable[[Answer], None] | None = None,
+    begun: Callable[[Request], None] | None = None,
+) -> Report:  # fmt: skip
     """Every file in turn; a file that fails is an error in the report and the others go on.
 
-    `heard` is told each answer as it comes, e.g. to show what the user's code printed.
+    `begun` is told each request before it is answered, `heard` each answer as it comes.
     """
     answers: list[Answer] = []
     fallback: Target | None = None
     with starting(len(requests), ANALYSER) as start:
         for request in requests:
             fallback = find_target(request.target, cuda=request.cuda)
+            if begun is not None:
+                begun(request)
             answer = ask(request, start=start)
             answers.append(answer)
             if heard is not None:
