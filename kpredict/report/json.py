@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kpredict.model import Access, Count, Entry, Failure, Launch, Plan, Report, Target
+from kpredict.model import Access, Count, Entry, Failure, Launch, Plan, Report, Span, Target
 from kpredict.report.arrays import array_names
 
 SCHEMA_VERSION = 1
@@ -56,12 +56,10 @@ def _entry(entry: Entry) -> dict[str, Any]:
             for mode, phases in entry.plans.items()
         },
         "graph_breaks": [
-            {"line": b.line.line if b.line else None, "reason": b.reason}
-            for b in entry.graph_breaks
+            {**_at(b.line, entry.file), "reason": b.reason} for b in entry.graph_breaks
         ],
         "assumptions": [
-            {"what": a.what, "value": a.value, "line": a.line.line if a.line else None}
-            for a in entry.assumptions
+            {"what": a.what, "value": a.value, **_at(a.line, entry.file)} for a in entry.assumptions
         ],
         "unknowns": [
             {
@@ -73,6 +71,13 @@ def _entry(entry: Entry) -> dict[str, Any]:
         ],
         "calls": {str(line): n for line, n in entry.calls.items() if n > 1},
     }
+
+
+def _at(span: Span | None, file: str) -> dict[str, Any]:
+    """The line in the entry's file; a `place` (file:line) when it is another's."""
+    if span is None or span.file == file:
+        return {"line": None if span is None else span.line}
+    return {"line": None, "place": f"{span.file}:{span.line}"}
 
 
 def plan_document(

@@ -53,7 +53,7 @@ def _launch_cells(
     arrays = f"{reads} -> {writes}" if reads or writes else ""
     cells = [
         f"#{number}", "" if phase is Phase.FORWARD else phase.value, launch.name, count, ops,
-        _places(launch.lines, file, 0 if style.verbose else 4), arrays,
+        places(launch.lines, file, 0 if style.verbose else 4), arrays,
         size(launch.moved) if launch.moved else "",
     ]  # fmt: skip
     if style.verbose:
@@ -63,7 +63,7 @@ def _launch_cells(
     return cells
 
 
-def _places(spans: Sequence[Span], file: str, limit: int) -> str:
+def places(spans: Sequence[Span], file: str, limit: int) -> str:
     """`lines 3,7-9` of the entry's file; `other.py:12` when it is not from there."""
     here = ranges((s.line for s in spans if s.file == file), limit=limit)
     if here:

@@ -82,7 +82,7 @@ def _entry(e: Json) -> Entry:
             Unknown(u["op"], u["reason"], _spans(file, u["lines"])) for u in e.get("unknowns", ())
         ),
         "graph_breaks": tuple(
-            GraphBreak(b["reason"], _span(file, b["line"])) for b in e.get("graph_breaks", ())
+            GraphBreak(b["reason"], _span(file, b)) for b in e.get("graph_breaks", ())
         ),
     }
     plans: dict[Mode, Phases] = {}
@@ -99,10 +99,7 @@ def _entry(e: Json) -> Entry:
         e["line"],
         tuple(e.get("inputs", ())),
         plans,
-        tuple(
-            Assumption(a["what"], a["value"], _span(file, a["line"]))
-            for a in e.get("assumptions", ())
-        ),
+        tuple(Assumption(a["what"], a["value"], _span(file, a)) for a in e.get("assumptions", ())),
         array_names=names,
         calls={int(line): n for line, n in e.get("calls", {}).items()},
     )
@@ -164,8 +161,10 @@ def _dim3(value: Any) -> Dim3 | None:
     return (value[0], value[1], value[2]) if value else None
 
 
-def _span(file: str, line: int | None) -> Span | None:
-    return None if line is None else Span(file, line)
+def _span(file: str, at: Json) -> Span | None:
+    if "place" in at:
+        return _places([at["place"]])[0]
+    return None if at["line"] is None else Span(file, at["line"])
 
 
 def _places(places: Iterable[str]) -> tuple[Span, ...]:

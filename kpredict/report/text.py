@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kpredict.model import ZERO, Entry, Mode, Phase, Plan, Report, Target
+from kpredict.model import ZERO, Entry, Mode, Phase, Plan, Report, Span, Target
 from kpredict.report.gutter import annotated
-from kpredict.report.launches import launch_tables
-from kpredict.report.quantities import expected, listed, plural, ranges, size
+from kpredict.report.launches import launch_tables, places
+from kpredict.report.quantities import expected, listed, plural, size
 from kpredict.report.style import BOLD, TITLES, YELLOW, Style, style_for
 from kpredict.report.totals import totals
 from kpredict.report.why import bounds, why_not_fewer
@@ -70,15 +70,19 @@ def _listed(title: str, lines: Iterator[str], style: Style) -> Iterator[str]:
 
 def _doubts(entry: Entry, style: Style) -> Iterator[str]:
     said: list[str] = []
+    unknown: dict[tuple[str, str], list[Span]] = {}
     for u in entry.unknowns:
-        where = f" (line {ranges(s.line for s in u.lines)})" if u.lines else ""
-        said.append(f"unknown: {u.op}{where}: {u.reason}; its launches are not counted")
+        unknown.setdefault((u.op, u.reason), []).extend(u.lines)
+    for (op, reason), spans in unknown.items():
+        lines = places(spans, entry.file, 0 if style.verbose else 4)
+        where = f" ({lines})" if lines else ""
+        said.append(f"unknown: {op}{where}: {reason}; its launches are not counted")
     for a in entry.assumptions:
-        where = f" on line {a.line.line}" if a.line else ""
+        where = _on(a.line, entry.file)
         flag = f"--assume {a.line.line}=VALUE" if a.line else "--assume '*=VALUE'"
         said.append(f"assumed: {a.what}{where} is {a.value} ({flag} changes it)")
     for b in entry.graph_breaks:
-        where = f" on line {b.line.line}" if b.line else ""
+        where = _on(b.line, entry.file)
         reason = b.reason if style.verbose else b.reason.partition(": ")[0]
         said.append(f"graph break{where}: {reason}")
     for ps in entry.plans.values():
@@ -86,6 +90,12 @@ def _doubts(entry: Entry, style: Style) -> Iterator[str]:
     if said:
         yield ""
         yield from (style.paint(f"  {s}", YELLOW) for s in dict.fromkeys(said))
+
+
+def _on(span: Span | None, file: str) -> str:
+    if span is None:
+        return ""
+    return f" on line {span.line}" if span.file == file else f" at {span.file}:{span.line}"
 
 
 def answer(entry: Entry, target: Target) -> str:

@@ -144,7 +144,7 @@ def _untimely_end(request: Request, stage: Stage, code: int | None, output: str)
     if code is None:
         message = f"Not done after {request.timeout:g} s, {during}."
         hint = "Give it more time with --timeout, or less to do."
-    elif code == -signal.SIGKILL:
+    elif code == -9:
         message = f"Killed {during}: probably out of memory."
     elif code < 0:
         message = f"Crashed {during}: {signal.Signals(-code).name}."
