@@ -23,6 +23,7 @@ from kpredict.model import Target
 aten = torch.ops.aten
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
+_ASKED = "kpredict has asked"
 _SELECTS = "Max0 Min0 Sort0 Sort1 Topk0 Kthvalue0 Median1 Nanmedian1 Mode0".split()
 
 IN_PLACE: Mapping[tuple[str, OpOverload], OpOverload] = MappingProxyType(
@@ -64,6 +65,39 @@ def _is_kept(node: str, grad: torch.Tensor) -> bool:
     if node != "torch::autograd::AccumulateGrad" or grad.layout is not torch.sparse_coo:
         return False
     return all(p.is_contiguous for p in sparse.metadata(grad, "cuda")[1])
+
+
+def _zeros_of_all(node: Any) -> None:
+    (node._saved_self == 0).nonzero()
+
+
+def _zeros_by_slice(node: Any) -> None:
+    if node._saved_self.dim():
+        dim = (node._saved_dim + 2**63) % 2**64 - 2**63  # autograd shows it as unsigned
+        (node._saved_self == 0).sum(dim, keepdim=True).sum().item()
+
+
+QUESTIONS: Mapping[str, Callable[[Any], None]] = MappingProxyType(
+    {"ProdBackward0": _zeros_of_all, "ProdBackward1": _zeros_by_slice}
+)
+"""Autograd node → what its formula asks the device first, but not of fake tensors. With a zero (the
+value supposed) it goes on as for those."""
+
+FIRST_OPS = frozenset({aten.unsqueeze.default, aten.clone.default, aten.view.default,
+                       aten.ones.default})  # fmt: skip
+"""The ops such a formula may begin with."""
+
+
+def ask() -> None:
+    """Run what the current autograd node asks first, once per backward pass."""
+    node: Any = torch._C._current_autograd_node()
+    question = QUESTIONS.get(node.name()) if node is not None else None
+    if question is None:
+        return
+    run = torch._C._current_graph_task_id()
+    if node.metadata.get(_ASKED) != run:
+        node.metadata[_ASKED] = run
+        question(node)
 
 
 def one_hot(target: Target, input: torch.Tensor, num_classes: int = -1) -> torch.Tensor:

@@ -21,6 +21,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass_type
 from torch.utils._pytree import tree_leaves
 
+from kpredict.capture.composites import FIRST_OPS, ask
 from kpredict.capture.layouts import LAYOUTS, as_laid_out
 from kpredict.capture.values import FROM_ALL, PARTS, TOO_SMALL
 from kpredict.model import KpredictError
@@ -178,6 +179,9 @@ class PretendGpu(FakeTensorMode):
         if func in PARTS and args[0].device.type == "cuda":  # type: ignore[attr-defined]
             with self:
                 return PARTS[func](*args, **kwargs)
+        if func in FIRST_OPS:
+            with self:
+                ask()
         self._depth += 1
         try:
             result = NotImplemented

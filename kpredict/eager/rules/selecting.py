@@ -1,7 +1,7 @@
-"""Selections: topk, kthvalue, median, mode, nonzero.
+"""Selections: topk, kthvalue, median, nonzero.
 
-Read: aten/src/ATen/native/cuda/TensorTopK.cu and .cpp, Sorting.cpp, TensorModeKernel.cpp of
-release 2.6.0. 2.13.0 differs in topk: no full sort for one long slice, and each radix pass of the
+Read: aten/src/ATen/native/cuda/TensorTopK.cu and .cpp, Sorting.cpp of release
+2.6.0. 2.13.0 differs in topk: no full sort for one long slice, and each radix pass of the
 multi-block selection is three kernels, not two, as its launches show.
 """
 
@@ -13,13 +13,13 @@ from dataclasses import replace
 from kpredict.eager import cub, indexing
 from kpredict.eager.copying import compact, copy, fill, like, to
 from kpredict.eager.elementwise import elementwise
-from kpredict.eager.launches import contiguous, kernel, memcpy, memset, sync, workspace
+from kpredict.eager.launches import contiguous, kernel, memset, workspace
 from kpredict.eager.operands import narrow
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.reductions import flattened, sum_to
 from kpredict.eager.rules.sorting import SMALL, sort_in_place, sort_into
 from kpredict.eager.shaping import wrap
-from kpredict.model import Basis, Launch, Op, Target, Tensor
+from kpredict.model import Launch, Op, Target, Tensor
 
 _BLOCK = 256
 _MULTI_BLOCK_FROM = ((20, 20000), (40, 10000), (80, 8000), (199, 5000), (799, 3000), (4000, 800))
@@ -164,62 +164,6 @@ def median(op: Op, target: Target) -> Iterable[Launch]:
 def _is_nan(out: Tensor, x: Tensor) -> list[Launch]:
     """`x != x`, of integers too."""
     return elementwise([out], [x, x], because="x != x is NaN", reads=[x], op="aten.ne.Tensor")
-
-
-@rule("aten.mode", source="native/cuda/TensorModeKernel.cpp; 2.6.0")
-def mode(op: Op, target: Target) -> Iterable[Launch]:
-    """Slices of at most 2048: copied unless they lie dense and last, then one kernel. Longer ones
-    are sorted and counted by Thrust, one by one, with many host reads: a lower bound."""
-    x: Tensor = op["self"]
-    values, indices = op.outputs
-    if x.numel == 0:
-        return
-    if x.ndim == 0 or x.shape[wrap(op["dim"], x.ndim)] == 1:
-        yield from copy(replace(values, shape=x.shape, stride=x.stride), x)
-        yield from fill(indices)
-        return
-    dim = wrap(op["dim"], x.ndim)
-    swapped = _swap(x, dim)
-    size = x.shape[dim]
-    rows, copies = compact(swapped)
-    yield from copies
-    if size <= 2048:
-        yield kernel("compute_mode", [rows], [values, indices], because="one block per slice")
-        return
-    if not copies:
-        rows = contiguous(swapped)
-        yield from copy(rows, swapped)
-    for _ in range(x.numel // size):
-        yield from _mode_of_slice(x, size, target)
-
-
-def _mode_of_slice(x: Tensor, size: int, target: Target) -> Iterator[Launch]:
-    """Thrust: number the elements, sort by key, count runs, take the largest, find it."""
-    keys, order = workspace(size, x.dtype), workspace(size, "int64")
-    runs = workspace(size, "int64")
-    host = Tensor((1,), (1,), "int64", "cpu")
-    for launch in (
-        kernel("_kernel_agent", [], [order], because="Thrust numbers the elements"),
-        *cub.radix_sort([keys, order], [keys, order], target=target),
-        *cub.reduce(keys, workspace(1, "int32"), accumulates="int32"),
-        *cub.run_length_encode(keys, [keys, runs]),
-        *cub.reduce(runs, workspace(1, "int64"), accumulates="int64"),
-        *cub.reduce(keys, workspace(1, "int64"), accumulates="int64"),
-        memcpy("DtoH", workspace(1, "int64"), host, because="Thrust returns the mode's place"),
-        memcpy("HtoD", host, workspace(1, x.dtype), because="the host writes the value"),
-        memcpy("HtoD", host, workspace(1, "int64"), because="the host writes the index"),
-        sync("the host waits for each slice"),
-    ):
-        yield replace(launch, basis=Basis.ASSUMED)
-
-
-def _swap(x: Tensor, dim: int) -> Tensor:
-    """`x.transpose(dim, -1)`."""
-    order = list(range(x.ndim))
-    order[dim], order[-1] = order[-1], order[dim]
-    return replace(
-        x, shape=tuple(x.shape[d] for d in order), stride=tuple(x.stride[d] for d in order)
-    )
 
 
 @rule("aten.nonzero.default", source="native/cuda/Nonzero.cu nonzero_cuda_out_impl; 2.6.0")

@@ -1,8 +1,8 @@
 """Sparse COO tensors: indices and values, sorted and merged by Thrust, multiplied by cuSPARSE.
 
 Read: aten/src/ATen/native/sparse/{SparseTensor,SparseTensorMath}.cpp, sparse/cuda/SparseCUDATensor*
-and SparseBlasLegacy.cpp, native/TensorConversions.cpp of release 2.6.0. No profile was seen:
-Thrust's kernels are taken to be those that its headers launch.
+and SparseBlasLegacy.cpp, native/TensorConversions.cpp of release 2.6.0; what Thrust launches as of
+2.13.0.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kpredict.eager import cub
+from kpredict.eager import thrust
 from kpredict.eager.calling import Host
 from kpredict.eager.copying import compact, copy, fill, to
 from kpredict.eager.elementwise import elementwise, indexed
@@ -18,9 +18,8 @@ from kpredict.eager.launches import contiguous, kernel, library, workspace
 from kpredict.eager.operands import narrow, view
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.joining import join
-from kpredict.eager.rules.uniques import merge_sort
 from kpredict.eager.shaping import fresh, permute, squeeze
-from kpredict.model import Basis, Launch, Op, Target, Tensor
+from kpredict.model import Launch, Op, Target, Tensor
 
 _TENSOR = "native/sparse/SparseTensor.cpp; 2.6.0"
 _MATH = "native/sparse/cuda/SparseCUDATensorMath.cu; 2.6.0"
@@ -76,9 +75,9 @@ def _coalesced(host: Host, x: Tensor, made: tuple[Tensor, ...]) -> tuple[Tensor,
     keys = _flattened(host, indices, copied=True)
     order, firsts = workspace(n, "int64"), workspace(n, "int64")
     for numbers in (order, firsts):
-        host.add([_thrust("_kernel_agent", [], [numbers])])
-    host.add(merge_sort(keys, order))
-    host.add(cub.unique_by_key(keys, [keys, firsts]))
+        host.add(thrust.transform([], numbers, because="numbers the elements"))
+    host.add(thrust.merge_sort(keys, [order]))
+    host.add(thrust.unique_by_key(keys, [keys, firsts]))
     kept = made[0].shape[1]
     if made[1].numel:
         values, copies = compact(values)
@@ -111,10 +110,6 @@ def _flattened(host: Host, indices: Tensor, *, copied: bool) -> Tensor:
     host.add(indexed(keys, because="numbers the elements"))
     host.add(elementwise([keys], [keys], reads=[keys, indices], because="indices as one number"))
     return keys
-
-
-def _thrust(name: str, reads: list[Tensor], writes: list[Tensor]) -> Launch:
-    return kernel(name, reads, writes, because="Thrust", basis=Basis.ASSUMED)
 
 
 @rule("sparse.aten._to_sparse", source="native/TensorConversions.cpp dense_to_sparse; 2.6.0")

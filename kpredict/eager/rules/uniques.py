@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kpredict.eager import cub
+from kpredict.eager import cub, thrust
 from kpredict.eager.copying import compact, fill
 from kpredict.eager.elementwise import indexed
 from kpredict.eager.launches import contiguous, kernel, memcpy, sync, workspace
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.gathering import select_slices
 from kpredict.eager.shaping import wrap
-from kpredict.model import Basis, Launch, Op, Target, Tensor
-
-_MERGE_TILE = 2048
-"""int64 keys one block of Thrust's merge sort takes: 256 threads with 8 each."""
+from kpredict.model import Launch, Op, Target, Tensor
 
 
 @rule(
@@ -92,11 +89,12 @@ def _read(length: Tensor) -> Iterator[Launch]:
 
 @rule(
     "aten.unique_dim", "aten.unique_dim_consecutive",
-    source="native/cuda/Unique.cu unique_dim_cuda_template; 2.6.0", basis=Basis.ASSUMED,
+    source="native/cuda/Unique.cu unique_dim_cuda_template; 2.6.0, Thrust's kernels of 2.13.0",
 )  # fmt: skip
 def unique_dim(op: Op, target: Target) -> Iterable[Launch]:
-    """Rows along `dim` are compared by Thrust: a merge sort of their numbers unless consecutive, a
-    selection of first ones, then an index_select. Thrust's own kernels are a lower bound."""
+    """Rows along `dim` are compared by Thrust: a merge sort of their numbers unless consecutive,
+    for inverse indices a difference, a scan and a scatter, then a selection of first ones (with
+    counts: by key, and a difference), which the host waits for; last an index_select."""
     return _unique_rows(op, op["self"], op["dim"], target)
 
 
@@ -110,39 +108,27 @@ def _unique_rows(op: Op, x: Tensor, dim: int, target: Target) -> Iterator[Launch
     order = workspace(n, "int64")
     yield from indexed(order, because="numbers the rows")
     if "consecutive" not in op.name:
-        yield from merge_sort(order, rows)
+        yield from thrust.merge_sort(order, [rows])
     if op["return_inverse"]:
         steps = workspace(n, "int64")
-        yield _thrust("DeviceAdjacentDifferenceDifferenceKernel", [order, rows], [steps])
-        yield from fill(replace(steps, shape=(), stride=()))
-        yield from cub.scan(steps, steps)
-        yield _thrust("_kernel_agent", [steps, order], [op.outputs[1]])
+        yield from thrust.difference([order, rows], steps)
+        yield from fill(_element(steps, 0))
+        yield from thrust.inclusive_scan(steps, steps)
+        yield from thrust.transform([steps, order], op.outputs[1], because="puts them in place")
+    kept = op.out.shape[dim]
     if op["return_counts"]:
         numbers = workspace(n + 1, "int64")
-        yield from indexed(numbers)
-        yield from cub.unique_by_key(order, [order, numbers])
-        yield sync("Thrust reads how many are distinct")
-        yield from fill(replace(numbers, shape=(), stride=()))
-        yield _thrust("DeviceAdjacentDifferenceDifferenceKernel", [numbers], [op.outputs[2]])
+        yield from indexed(numbers, because="numbers the rows")
+        yield from thrust.unique_by_key(order, [order, numbers])
+        yield from fill(_element(numbers, kept))
+        yield from thrust.difference([numbers], op.outputs[2])
     else:
-        yield from cub.select([order, rows], [order], n)
-        yield sync("Thrust reads how many are distinct")
-    kept = op.out.shape[dim]
+        yield from thrust.unique([order, rows], order)
     yield from select_slices(op.out, x, dim, replace(order, shape=(kept,)))
 
 
-def merge_sort(order: Tensor, rows: Tensor) -> Iterator[Launch]:
-    """Thrust's merge sort: tiles of 2048, then two kernels per doubling."""
-    tiles = -(-order.numel // _MERGE_TILE)
-    yield _thrust("DeviceMergeSortBlockSortKernel", [order, rows], [order])
-    for _ in range((tiles - 1).bit_length()):
-        yield _thrust("DeviceMergeSortPartitionKernel", [order, rows], [workspace(tiles, "int64")])
-        yield _thrust("DeviceMergeSortMergeKernel", [order, rows], [order])
-    yield sync("Thrust waits for its sort")
-
-
-def _thrust(name: str, reads: list[Tensor], writes: list[Tensor]) -> Launch:
-    return kernel(name, reads, writes, because="Thrust", basis=Basis.ASSUMED)
+def _element(t: Tensor, i: int) -> Tensor:
+    return replace(t, shape=(), stride=(), offset=i)
 
 
 def _front(x: Tensor, dim: int) -> Tensor:
