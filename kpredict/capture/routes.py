@@ -29,6 +29,7 @@ from kpredict.capture import (
     nested,
     recurrent,
     shapes,
+    spectra,
 )
 from kpredict.model import Target
 
@@ -41,6 +42,7 @@ ROUTES: dict[str, Route] = {
     "scaled_dot_product_attention": attention.scaled_dot_product_attention,
     **recurrent.ROUTES,
     **composites.ROUTES,
+    **spectra.ROUTES,
 }
 """ATen op, with overload → the function that takes the CUDA way, target first."""
 

@@ -17,7 +17,6 @@ from kpredict.eager.matrices import (
     error_codes,
     factor_lu,
     factor_qr,
-    is_row_or_column_major,
     multiply_reflectors,
     per_matrix,
     pointers,
@@ -239,18 +238,3 @@ def svd(op: Op, target: Target) -> Iterable[Launch]:
         yield memcpy("DtoH", info, info, because="did every matrix converge?")
         yield sync("the host waits for the answer")
     yield from check_info(info, target)
-
-
-@rule("aten.linalg_eig", source=_HOST)
-def eig(op: Op, target: Target) -> Iterable[Launch]:
-    """No GPU library is used by default: the matrix goes to the host and the results come back."""
-    a = op["self"]
-    outputs = tensors_of(op)
-    if not is_row_or_column_major(a):
-        a, copies = cloned_column_major(a)
-        yield from copies
-    yield memcpy("DtoH", a, a, because="LAPACK on the host")
-    yield sync("the host waits for the matrix")
-    for t in outputs:
-        yield memcpy("HtoD", t, t, because="results of the host")
-        yield sync("the host waits for the copy")
