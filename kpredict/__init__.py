@@ -9,12 +9,17 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from kpredict.api import predict as predict
     from kpredict.api import pretend_cuda as pretend_cuda
+    from kpredict.eager.registry import rule_of_user as rule
 
-__all__ = ["__version__", "predict", "pretend_cuda"]
+__all__ = ["__version__", "predict", "pretend_cuda", "rule"]
 
 
 def __getattr__(name: str) -> Any:
     """`predict` and `pretend_cuda` import torch; the package alone must not."""
+    if name == "rule":
+        from kpredict.eager.registry import rule_of_user
+
+        return rule_of_user
     if name in ("predict", "pretend_cuda"):
         from kpredict import api
 

@@ -65,6 +65,20 @@ def user_rule(key: str, function: RuleFunction, origin: str = "user") -> None:
     _user_rules[name] = Rule(name, function, Basis.ASSUMED, "", origin)
 
 
+def rule_of_user(*keys: str) -> Callable[[RuleFunction], RuleFunction]:
+    """`@kpredict.rule("mylib::op")`: what an op of the user's own launches, as a function.
+
+    It is given the Op and the Target and yields Launches, made by `kpredict.eager.launches`.
+    """
+
+    def register(function: RuleFunction) -> RuleFunction:
+        for key in keys:
+            user_rule(key, function, function.__module__)
+        return function
+
+    return register
+
+
 @cache
 def rules() -> Mapping[str, Rule]:
     """All of our rules, by key, after importing every module under `rules/`."""
