@@ -19,13 +19,13 @@ _THREADS = 256
 _MANY = 25  # rows from which distances by a matrix product are faster
 
 
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    pairs = zip((1,) * (len(b) - len(a)) + a, (1,) * (len(a) - len(b)) + b, strict=True)
+    return tuple(n if m == 1 else m for m, n in pairs)
+
+
 def _common_batch(x1: Tensor, x2: Tensor) -> tuple[int, ...]:
-    pairs = zip(
-        (1,) * (x2.ndim - x1.ndim) + x1.shape[:-2],
-        (1,) * (x1.ndim - x2.ndim) + x2.shape[:-2],
-        strict=True,
-    )
-    return tuple(b if a == 1 else a for a, b in pairs)
+    return _broadcast(x1.shape[:-2], x2.shape[:-2])
 
 
 def _one_batch(x: Tensor, batch: tuple[int, ...], found: list[Launch]) -> Tensor:
@@ -34,6 +34,17 @@ def _one_batch(x: Tensor, batch: tuple[int, ...], found: list[Launch]) -> Tensor
     found += copies
     rows, columns = x.shape[-2:]
     return view(x, (prod(batch), rows, columns), (rows * columns, columns, 1))
+
+
+@rule("aten.dist", source="aten/src/ATen/native/ReduceOps.cpp, 2.6")
+def dist(op: Op, target: Target) -> Iterable[Launch]:
+    """The norm of the difference."""
+    host = Host(target)
+    x, other = op["self"], op["other"]
+    difference = contiguous(x, shape=_broadcast(x.shape, other.shape))
+    host.call("aten.sub.Tensor", difference, self=x, other=other, alpha=1)
+    host.call("aten.norm.Scalar", op.out, self=difference, p=op["p"])
+    return host.launches
 
 
 @rule("aten._euclidean_dist", source=f"{_DISTANCE} _euclidean_dist")

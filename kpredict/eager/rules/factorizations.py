@@ -64,6 +64,19 @@ def cholesky(op: Op, target: Target) -> Iterable[Launch]:
         yield from check_info(info, target)
 
 
+@rule("aten.cholesky", source=_CUDA)
+def old_cholesky(op: Op, target: Target) -> Iterable[Launch]:
+    """As linalg_cholesky_ex; the errors are checked before the other triangle is cleared."""
+    host = Host(target)
+    info = error_codes(op["self"])
+    if op["self"].numel == 0:
+        return []
+    host.call("aten.linalg_cholesky_ex.default", op.out, info, self=op["self"], upper=op["upper"],
+              check_errors=False)  # fmt: skip
+    *factor, cleared = host.launches
+    return [*factor, *check_info(info, target), cleared]
+
+
 @rule("aten.linalg_lu_factor_ex", source=_CUDA)
 def lu_factor(op: Op, target: Target) -> Iterable[Launch]:
     """A copy in columns, then `getrf` per matrix, or one batched call for square matrices below 512
