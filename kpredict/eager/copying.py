@@ -47,6 +47,18 @@ def copy(
     return [replace(launch, ops=launch.ops or (_COPY,)) for launch in found]
 
 
+def clone_storage(dst: Tensor, src: Tensor) -> list[Launch]:
+    """A clone that keeps strides and offset: the whole storage is copied flat, gaps included; what
+    overlaps itself is cloned as usual (native/TensorShape.cpp clone_preserve_strides, 2.6)."""
+    why = "the result starts as a copy"
+    if any(st == 0 and n > 1 for n, st in zip(src.shape, src.stride, strict=True)):
+        return copy(dst, src, because=why)
+    last = sum((n - 1) * st for n, st in zip(src.shape, src.stride, strict=True))
+    flat = (src.offset + last + 1,)
+    whole = [replace(t, shape=flat, stride=(1,), offset=0) for t in (dst, src)]
+    return copy(*whole, because=why) if src.numel else []
+
+
 def _same_place(a: Tensor, b: Tensor) -> bool:
     return a.storage == b.storage >= 0 and a.offset == b.offset and a.shape == b.shape
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kpredict.eager.copying import copy, expand, fill, read_by_host
+from kpredict.eager.copying import clone_storage, copy, expand, fill, read_by_host
 from kpredict.eager.launches import contiguous, sync
 from kpredict.eager.registry import rule
 from kpredict.model import Launch, Op, Target, Tensor
@@ -27,7 +27,14 @@ def to_copy(op: Op, target: Target) -> Iterable[Launch]:
     return copy(op.out, op["self"], non_blocking=bool(op.get("non_blocking")))
 
 
-@rule("aten.copy_", "aten.copy", "aten._copy_from", source="native/Copy.cpp; 2.6.0")
+@rule("aten.copy", source="native/Copy.cpp copy; 2.6.0")
+def copied_over(op: Op, target: Target) -> Iterable[Launch]:
+    """The out-of-place form: a clone of the destination that keeps its strides, then the copy."""
+    yield from clone_storage(op.out, op["self"])
+    yield from copy(op.out, op["src"], non_blocking=bool(op.get("non_blocking")))
+
+
+@rule("aten.copy_", "aten._copy_from", source="native/Copy.cpp; 2.6.0")
 def copy_(op: Op, target: Target) -> Iterable[Launch]:
     """One memcpy for equal dtypes and layouts, one elementwise kernel otherwise; across devices a
     memcpy with staging copies where the layouts or dtypes differ."""

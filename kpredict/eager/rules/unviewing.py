@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kpredict.eager.copying import copy, zero
+from kpredict.eager.copying import clone_storage, copy, zero
 from kpredict.eager.elementwise import indexed
 from kpredict.eager.indexing import per_element
 from kpredict.eager.operands import view
@@ -79,7 +79,7 @@ def gradient(op: Op, target: Target) -> Iterable[Launch]:
 )  # fmt: skip
 def write(op: Op, target: Target) -> Iterable[Launch]:
     """A clone that keeps the strides, then a copy into the view."""
-    yield from copy(op.out, op["self"], because="the result starts as a copy")
+    yield from clone_storage(op.out, op["self"])
     yield from copy(region(op, op.out), op["src"], because="written into the view")
 
 
