@@ -45,7 +45,11 @@ def other_value(supposed: float, repeats: int) -> float:
 def _is_in_while(code: CodeType, at: int) -> bool:
     """Is the innermost loop around instruction `at` one that no iterator bounds?"""
     instructions = list(dis.get_instructions(code))
-    heads = {i.offset: i.opname for i in instructions}
+    heads: dict[int, str] = {}
+    for before, i in zip([None, *instructions], instructions, strict=False):
+        heads[i.offset] = i.opname
+        if before is not None and before.opname == "EXTENDED_ARG":  # a long jump lands before it
+            heads[before.offset] = i.opname
     loops = [
         (i.offset - i.argval, heads.get(i.argval, ""))
         for i in instructions
