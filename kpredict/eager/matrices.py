@@ -14,8 +14,8 @@ from kpredict.eager.copying import copy, expand, read_by_host, zero
 from kpredict.eager.elementwise import indexed
 from kpredict.eager.launches import contiguous, kernel, library, workspace
 from kpredict.eager.reducing import reduce
-from kpredict.eager.rules.reductions import truth_of
 from kpredict.eager.shaping import permute
+from kpredict.eager.summing import truth_of
 from kpredict.model import Launch, Op, Target, Tensor
 
 LETTER = {"float32": "S", "float64": "D", "complex64": "C", "complex128": "Z"}

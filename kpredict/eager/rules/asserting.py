@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kpredict.eager.launches import kernel
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.reductions import truth_of
+from kpredict.eager.summing import truth_of
 from kpredict.model import Launch, Op, Target
 
 

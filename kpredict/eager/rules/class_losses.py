@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import log2
 
 from kpredict.eager.copying import compact, fill, zero
-from kpredict.eager.launches import kernel, workspace
+from kpredict.eager.launches import called, kernel, workspace
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.losses import NONE, SUM
-from kpredict.eager.rules.reductions import sum_to
+from kpredict.eager.summing import sum_to
 from kpredict.model import Dim3, Launch, Op, Target, Tensor
 
 _THREADS = 1024
@@ -155,7 +155,7 @@ def _margin(
         return
     rows = workspace(x.shape[0], x.dtype)
     yield _by_rows(name, arrays, [rows, *outs[1:]], x)
-    yield from sum_to(outs[0], rows, None, target)
+    yield from called("aten.sum.default", sum_to(outs[0], rows, None, target))
 
 
 @rule("aten.multi_margin_loss_backward", source="native/cuda/MultiMarginLoss.cu; 2.6.0")

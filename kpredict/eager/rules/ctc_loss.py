@@ -12,7 +12,7 @@ from kpredict.eager.elementwise import elementwise
 from kpredict.eager.launches import contiguous, kernel, memcpy, sync, workspace
 from kpredict.eager.operands import narrow, view
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.reductions import log_sum_exp
+from kpredict.eager.summing import log_sum_exp
 from kpredict.model import Launch, Op, Target, Tensor
 
 

@@ -12,7 +12,7 @@ from kpredict.eager.launches import contiguous, kernel
 from kpredict.eager.matrices import batch_of, check_info, column_major, per_matrix, tensors_of
 from kpredict.eager.operands import narrow, view
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.reductions import truth_of
+from kpredict.eager.summing import truth_of
 from kpredict.model import Launch, Op, Target, Tensor
 
 _EIG = (

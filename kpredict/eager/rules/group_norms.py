@@ -13,7 +13,7 @@ from kpredict.eager.elementwise import elementwise
 from kpredict.eager.launches import contiguous, kernel, workspace
 from kpredict.eager.operands import view
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.reductions import HALVES
+from kpredict.eager.summing import HALVES
 from kpredict.model import Dim3, Launch, Op, Target, Tensor
 
 

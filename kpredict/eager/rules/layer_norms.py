@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from math import prod
 
 from kpredict.eager.copying import compact, zero
-from kpredict.eager.launches import contiguous, kernel
+from kpredict.eager.launches import called, contiguous, kernel
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.reductions import sum_to
+from kpredict.eager.summing import sum_to
 from kpredict.model import Dim3, Launch, Op, Target, Tensor
 
 _VECTOR = 4
@@ -97,7 +97,8 @@ def _parameters(
         yield kernel(name, reads, partial, because=f"{rows} rows, summed in {parts} parts",
                      grid=(columns, parts, 1), block=(_COLUMNS, 1, 1))  # fmt: skip
         for grad, part in zip(grads, partial, strict=True):
-            yield from sum_to(contiguous(grad, shape=(size,)), part, 0, target)
+            whole = contiguous(grad, shape=(size,))
+            yield from called("aten.sum.dim_IntList", sum_to(whole, part, 0, target))
         return
     block: Dim3 = (_COLUMNS, _threads_down(rows), 1)
     yield kernel(name, reads, grads, grid=(columns, 1, 1), block=block)

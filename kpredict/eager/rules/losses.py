@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kpredict.eager.copying import copy, expand, like, zero
+from kpredict.eager.copying import copy, expand, fill, like, zero
 from kpredict.eager.elementwise import elementwise
-from kpredict.eager.launches import contiguous
+from kpredict.eager.launches import called, contiguous
 from kpredict.eager.reducing import reduce, widest
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.reductions import sum_to
+from kpredict.eager.summing import sum_to
 from kpredict.model import Launch, Op, Target, Tensor
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -54,13 +54,11 @@ def pairwise_backward(op: Op, target: Target) -> Iterable[Launch]:
 def binary_cross_entropy(op: Op, target: Target) -> Iterable[Launch]:
     """One elementwise pass, one more for a weight, then a mean or sum and a copy of that number
     into the output."""
-    ins = [op["self"], op["target"]]
     losses = like(op["self"])
     if op["reduction"] == NONE:
         losses = replace(op.out, stride=losses.stride)
-    yield from elementwise([losses], ins, because="loss per element")
-    if op["weight"] is not None:
-        yield from elementwise([losses], [losses, op["weight"]], because="weights")
+    yield from elementwise([losses], [op["self"], op["target"]], because="loss per element")
+    yield from _weighted(losses, op["weight"])
     if op["reduction"] != NONE:
         number = contiguous(op.out)
         yield from reduced(number, losses, op["reduction"], target)
@@ -74,10 +72,18 @@ def binary_cross_entropy_backward(op: Op, target: Target) -> Iterable[Launch]:
     grad = expand(op["grad_output"], x.shape)
     out = replace(op.out, stride=like(x).stride)
     yield from elementwise([out], [grad, x, op["target"]], because="gradient per element")
-    if op["weight"] is not None:
-        yield from elementwise([out], [out, op["weight"]], because="weights")
+    yield from _weighted(out, op["weight"])
     if op["reduction"] == MEAN:
-        yield from elementwise([out], [out], because="divides by the number of elements")
+        yield from _step("div_.Scalar", out, out, because="divides by the number of elements")
+
+
+def _weighted(losses: Tensor, weight: Tensor | None) -> list[Launch]:
+    return [] if weight is None else _step("mul_.Tensor", losses, losses, weight, because="weights")
+
+
+def _step(op: str, out: Tensor, *ins: Tensor, because: str) -> list[Launch]:
+    """One op that the host code of a loss calls."""
+    return elementwise([out], ins, because=because, op=f"aten.{op}")
 
 
 @rule("aten.binary_cross_entropy_with_logits", source="native/Loss.cpp; 2.6.0")
@@ -87,21 +93,20 @@ def binary_cross_entropy_with_logits(op: Op, target: Target) -> Iterable[Launch]
     the mean or sum."""
     x, t = op["self"], op["target"]
     logs = like(x)
-    yield from elementwise([logs], [x], because="log-sigmoid")
+    yield from _step("log_sigmoid_forward.default", logs, x, because="log-sigmoid")
     if op["pos_weight"] is not None:
         weight: Tensor = op["pos_weight"]
         less, scaled = like(weight), _result_of([weight, t])
-        yield from elementwise([less], [weight], because="pos_weight - 1")
-        yield from elementwise([scaled], [less, t], because="times target")
-        yield from elementwise([scaled], [scaled], because="plus 1")
-        yield from elementwise([logs], [logs, scaled], because="times pos_weight")
+        yield from _step("sub.Tensor", less, weight, because="pos_weight - 1")
+        yield from _step("mul.Tensor", scaled, less, t, because="times target")
+        yield from _step("add_.Scalar", scaled, scaled, because="plus 1")
+        yield from _step("mul_.Tensor", logs, logs, scaled, because="times pos_weight")
     losses = op.out if op["reduction"] == NONE else like(t)
-    yield from elementwise([losses], [], because="1")
-    yield from elementwise([losses], [losses, t], because="1 - target")
-    yield from elementwise([losses], [losses, x], because="times input")
-    yield from elementwise([losses], [losses, logs], because="minus log-sigmoid")
-    if op["weight"] is not None:
-        yield from elementwise([losses], [losses, op["weight"]], because="weights")
+    yield from fill(losses, because="1")
+    yield from _step("sub_.Tensor", losses, losses, t, because="1 - target")
+    yield from _step("mul_.Tensor", losses, losses, x, because="times input")
+    yield from _step("sub_.Tensor", losses, losses, logs, because="minus log-sigmoid")
+    yield from _weighted(losses, op["weight"])
     if op["reduction"] != NONE:
         yield from reduced(op.out, losses, op["reduction"], target)
 
@@ -111,10 +116,10 @@ def soft_margin_loss(op: Op, target: Target) -> Iterable[Launch]:
     """Negate, multiply, exp, log1p; then the mean or sum and a copy of that number."""
     x = op["self"]
     losses = op.out if op["reduction"] == NONE else like(x)
-    yield from elementwise([losses], [x], because="-input")
-    yield from elementwise([losses], [losses, op["target"]], because="times target")
-    yield from elementwise([losses], [losses], because="exp")
-    yield from elementwise([losses], [losses], because="log1p")
+    yield from _step("neg.out", losses, x, because="-input")
+    yield from _step("mul_.Tensor", losses, losses, op["target"], because="times target")
+    yield from _step("exp_.default", losses, losses, because="exp")
+    yield from _step("log1p_.default", losses, losses, because="log1p")
     if op["reduction"] != NONE:
         number = contiguous(op.out)
         yield from reduced(number, losses, op["reduction"], target)
@@ -126,27 +131,27 @@ def soft_margin_loss_backward(op: Op, target: Target) -> Iterable[Launch]:
     """Eight elementwise passes: z = exp(-target * input); -norm * target * z / (1 + z) * grad."""
     x, t, out = op["self"], op["target"], op.out
     z = like(t)
-    yield from elementwise([z], [t], because="-target")
+    yield from _step("neg.default", z, t, because="-target")
     product = _result_of([z, x])
-    yield from elementwise([product], [z, x], because="times input")
+    yield from _step("mul.Tensor", product, z, x, because="times input")
     power = like(product)
-    yield from elementwise([power], [product], because="exp")
-    yield from elementwise([out], [t], because="-norm * target")
-    yield from elementwise([out], [out, power], because="times z")
-    one_more = like(power)
-    yield from elementwise([one_more], [power], because="1 + z")
-    yield from elementwise([out], [out, one_more], because="divided by 1 + z")
-    yield from elementwise([out], [out, op["grad_output"]], because="times grad")
+    yield from _step("exp.default", power, product, because="exp")
+    yield from _step("mul.out", out, t, because="-norm * target")
+    yield from _step("mul.out", out, out, power, because="times z")
+    yield from _step("add_.Scalar", power, power, because="1 + z")
+    yield from _step("div_.Tensor", out, out, power, because="divided by 1 + z")
+    yield from _step("mul_.Tensor", out, out, op["grad_output"], because="times grad")
 
 
 def reduced(out: Tensor, losses: Tensor, reduction: int, target: Target) -> Iterator[Launch]:
     """`losses.mean()` or `losses.sum()` into `out`."""
     if reduction == SUM:
-        yield from sum_to(out, losses, None, target)
+        yield from called("aten.sum.default", sum_to(out, losses, None, target))
         return
-    wide = 8 if losses.itemsize == 2 else 4
-    yield from reduce(
-        [out], losses, None, target, vector=wide, accumulator=widest(losses.dtype), because="mean"
+    wide, acc = 8 if losses.itemsize == 2 else 4, widest(losses.dtype)
+    yield from called(
+        "aten.mean.default",
+        reduce([out], losses, None, target, vector=wide, accumulator=acc, because="mean"),
     )
 
 

@@ -12,9 +12,9 @@ from kpredict.eager.launches import contiguous, kernel, memcpy, sync
 from kpredict.eager.operands import view
 from kpredict.eager.reducing import reduce
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.reductions import sum_to
 from kpredict.eager.rules.unviewing import diagonal
 from kpredict.eager.shaping import fresh, permute, wrap
+from kpredict.eager.summing import sum_to
 from kpredict.model import Launch, Op, Target, Tensor
 
 

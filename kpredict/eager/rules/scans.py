@@ -12,7 +12,7 @@ from math import prod
 
 from kpredict.eager import cub
 from kpredict.eager.copying import compact, copy, fill, to
-from kpredict.eager.launches import contiguous, kernel
+from kpredict.eager.launches import called, contiguous, kernel
 from kpredict.eager.registry import rule
 from kpredict.eager.shaping import wrap
 from kpredict.model import Dim3, Launch, Op, Target, Tensor
@@ -50,7 +50,9 @@ def logcumsumexp(op: Op, target: Target) -> Iterable[Launch]:
     x: Tensor = op["self"]
     if x.ndim == 0:
         return copy(op.out, x)
-    return scan_dim([op.out], x, op["dim"]) if x.numel else ()
+    if x.numel == 0:
+        return ()
+    return called("aten._logcumsumexp.default", scan_dim([op.out], x, op["dim"]))
 
 
 @rule(
@@ -63,7 +65,10 @@ def cummax(op: Op, target: Target) -> Iterable[Launch]:
     values, indices = op.outputs
     if x.ndim == 0:
         return [*copy(values, x), *fill(indices)]
-    return scan_dim([values, indices], x, op["dim"]) if x.numel else ()
+    if x.numel == 0:
+        return ()
+    helper = f"{op.name.split('.')[1]}_helper"
+    return called(f"aten._{helper}.default", scan_dim([values, indices], x, op["dim"]))
 
 
 @rule(

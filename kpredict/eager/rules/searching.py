@@ -15,11 +15,11 @@ from kpredict.eager.registry import rule
 from kpredict.eager.rules.indexing import look_up
 from kpredict.eager.rules.joining import join
 from kpredict.eager.rules.placing import stored_slices
-from kpredict.eager.rules.reductions import extreme, sum_to, truth_of
 from kpredict.eager.rules.scans import scan_dim
 from kpredict.eager.rules.sorting import sort_into
 from kpredict.eager.rules.uniques import unique
 from kpredict.eager.shaping import flat, fresh, unsqueeze
+from kpredict.eager.summing import extreme, sum_to, truth_of
 from kpredict.model import Launch, Op, Target, Tensor
 
 

@@ -13,12 +13,12 @@ from dataclasses import replace
 from kpredict.eager import cub, indexing
 from kpredict.eager.copying import compact, copy, fill, like, to
 from kpredict.eager.elementwise import elementwise
-from kpredict.eager.launches import contiguous, kernel, memset, workspace
+from kpredict.eager.launches import called, contiguous, kernel, memset, workspace
 from kpredict.eager.operands import narrow
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.reductions import flattened, sum_to
 from kpredict.eager.rules.sorting import SMALL, sort_in_place, sort_into
 from kpredict.eager.shaping import wrap
+from kpredict.eager.summing import flattened, sum_to
 from kpredict.model import Launch, Op, Target, Tensor
 
 _BLOCK = 256
@@ -138,7 +138,8 @@ def median(op: Op, target: Target) -> Iterable[Launch]:
         flat = flattened(x)
         assert flat is not None
     ordered, order = contiguous(flat), contiguous(flat, dtype="int64")
-    yield from sort_into(ordered, order, flat, 0, False, target)
+    found = sort_into(ordered, order, flat, 0, False, target)
+    yield from called("aten.sort.default", found)
     if op.name.startswith("aten.median"):
         last = replace(narrow(ordered, 0, x.numel - 1, 1), shape=(), stride=())
         middle = replace(narrow(ordered, 0, (x.numel - 1) // 2, 1), shape=(), stride=())
@@ -146,7 +147,7 @@ def median(op: Op, target: Target) -> Iterable[Launch]:
         yield from _is_nan(is_nan, last)
         yield from elementwise(
             [op.out], [is_nan, last, middle], compute=["bool", x.dtype, x.dtype],
-            because="the middle one unless NaN",
+            because="the middle one unless NaN", op="aten.where.self",
         )  # fmt: skip
         return
     is_nan = contiguous(ordered, dtype="bool")

@@ -13,11 +13,11 @@ from math import prod
 
 from kpredict.eager.copying import compact, copy, expand, fill, like, to
 from kpredict.eager.elementwise import elementwise
-from kpredict.eager.launches import contiguous, kernel
+from kpredict.eager.launches import called, contiguous, kernel
 from kpredict.eager.reducing import reduced_shape
 from kpredict.eager.registry import rule
-from kpredict.eager.rules.reductions import truth_of
 from kpredict.eager.shaping import at_least_1d, wrap
+from kpredict.eager.summing import truth_of
 from kpredict.model import Dim3, Launch, Op, Target, Tensor
 
 _WARP = 32
@@ -101,7 +101,9 @@ def softmax_backward(op: Op, target: Target) -> Iterable[Launch]:
 
 def _times(grad: Tensor, output: Tensor) -> tuple[Tensor, list[Launch]]:
     product = like(grad) if grad.is_dense and grad.numel > 1 else contiguous(output)
-    return product, elementwise([product], [grad, output], because="grad times output")
+    return product, elementwise(
+        [product], [grad, output], because="grad times output", op="aten.mul.Tensor"
+    )
 
 
 def _backward(
@@ -141,16 +143,16 @@ def safe_softmax(op: Op, target: Target) -> Iterable[Launch]:
         source, casts = to(x, out.dtype)
         yield from casts
     soft = contiguous(out)
-    yield from normalize(soft, source, dim, target)
+    yield from called("aten._softmax.default", normalize(soft, source, dim, target))
     masked = like(x, "bool")
-    yield from elementwise([masked], [x], because="is -inf")
+    yield from elementwise([masked], [x], because="is -inf", op="aten.eq.Scalar")
     rows = contiguous(masked, shape=reduced_shape(x.shape, dim, True))
-    yield from truth_of(rows, masked, dim, target)
+    yield from called("aten.all.dim", truth_of(rows, masked, dim, target))
     zero = contiguous(out, shape=())
     yield from fill(zero)
     yield from elementwise(
         [out], [rows, zero, soft], compute=["bool", out.dtype, out.dtype],
-        because="0 for rows that are masked out",
+        because="0 for rows that are masked out", op="aten.where.self",
     )  # fmt: skip
 
 
@@ -173,8 +175,8 @@ def masked_softmax(op: Op, target: Target) -> Iterable[Launch]:
         mask = expand(rows, x.shape)
     filled = like(x)
     yield from copy(filled, x)
-    yield from elementwise([filled], [filled, mask], compute=[x.dtype, "bool"], because="mask")
-    yield from normalize(out, filled, dim, target)
+    yield from _mask(filled, mask)
+    yield from called("aten._softmax.default", normalize(out, filled, dim, target))
 
 
 @rule("aten._masked_softmax_backward",
@@ -195,16 +197,21 @@ def masked_softmax_backward(op: Op, target: Target) -> Iterable[Launch]:
     if size > 1024 or size * grad.itemsize > 4096 or inner > 1:
         filled = contiguous(output)
         yield from copy(filled, output)
-        yield from elementwise(
-            [filled], [filled, mask], compute=[filled.dtype, "bool"], because="mask"
-        )
+        yield from _mask(filled, mask)
         product, launches = _times(grad, filled)
         yield from launches
-        yield from _backward(op.out, product, filled, dim, target)
+        found = _backward(op.out, product, filled, dim, target)
+        yield from called("aten._softmax_backward_data.default", found)
         return
     product, launches = _times(grad, output)
     yield from launches
     yield from _by_warps("softmax_warp_backward", [product, output, mask], op.out, outer, size)
+
+
+def _mask(x: Tensor, mask: Tensor) -> list[Launch]:
+    return elementwise(
+        [x], [x, mask], compute=[x.dtype, "bool"], because="mask", op="aten.masked_fill_.Scalar"
+    )
 
 
 def _by_warps(

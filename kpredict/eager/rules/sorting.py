@@ -13,7 +13,7 @@ from kpredict.eager import cub
 from kpredict.eager.copying import copy, fill, like
 from kpredict.eager.elementwise import indexed
 from kpredict.eager.iterator import fastest_first
-from kpredict.eager.launches import contiguous, kernel, workspace
+from kpredict.eager.launches import called, contiguous, kernel, workspace
 from kpredict.eager.registry import rule
 from kpredict.eager.shaping import wrap
 from kpredict.model import Launch, Op, Target, Tensor
@@ -77,7 +77,7 @@ def _count_up(indices: Tensor, dim: int) -> Iterator[Launch]:
         return
     n = indices.shape[dim]
     counted = contiguous(indices, shape=(n,))
-    yield from indexed(counted, because="positions before sorting")
+    yield from called("aten.arange.default", indexed(counted, because="positions before sorting"))
     shape = tuple(n if d == dim else 1 for d in range(indices.ndim))
     yield from copy(indices, replace(contiguous(counted, shape=shape), storage=counted.storage))
 
