@@ -39,9 +39,9 @@ class Read:
     def value(self, default: float, what: str) -> float:
         return self._values.value(default, what, self._where())
 
-    def scalar(self, default: float) -> float:
-        """A number that the host reads; in a loop of reads another one after a bound."""
-        return self._values.scalar(default, self._where())
+    def scalar(self, default: float, condition: bool = False) -> float:
+        """A number or condition that the host reads; in a loop another one after a bound."""
+        return self._values.scalar(default, self._where(), condition)
 
     def count(self, default: int, limit: int, what: str) -> int:
         """A number of elements, at least 0 and at most `limit`."""
@@ -63,15 +63,22 @@ class Values:
         """The result of an op that reads the device's data, or NotImplemented to let it run."""
         return ANSWERS[func](Read(self, where), args, kwargs)
 
-    def value(self, default: float, what: str, span: Span | None) -> float:
-        value = self._stated.get(span.line if span else -1, self._stated.get("*", default))
+    def value(self, default: float, what: str, span: Span | None, condition: bool = False) -> float:
+        """What is stated for the line, else for "*", else `default`; and that is said.
+
+        A number stated for "*" says nothing of conditions unless it is 0 or 1.
+        """
+        everywhere = self._stated.get("*", default)
+        if condition and everywhere not in (0, 1):
+            everywhere = default
+        value = self._stated.get(span.line if span else -1, everywhere)
         supposed = Assumption(what, f"{value:g}", span)
         self.assumptions.setdefault(supposed)
         self.taken = value
         return value
 
-    def scalar(self, default: float, span: Span | None) -> float:
-        value = self.value(default, "value read by the host", span)
+    def scalar(self, default: float, span: Span | None, condition: bool) -> float:
+        value = self.value(default, "value read by the host", span, condition)
         repeats = self._loops.repeats()
         if repeats >= BOUND:
             value = self.taken = other_value(value, repeats)
@@ -114,7 +121,8 @@ def scalar(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """
     (x,) = args
     general = torch._C._current_autograd_node() is not None and x.dtype is torch.bool
-    value = read.scalar(1 if general or getattr(x, FROM_ALL, False) else 0)
+    default = 1 if general or getattr(x, FROM_ALL, False) else 0
+    value = read.scalar(default, condition=x.dtype is torch.bool)
     if x.dtype is torch.bool:
         return bool(value)
     if x.dtype.is_complex:
