@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -52,7 +53,10 @@ def test_it_runs_from_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
         f"{outside}; import kpredict, kpredict.cli; print(kpredict.__file__); "
         "sys.exit(kpredict.cli.main(['targets']))"
     )
-    done = subprocess.run([python, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [python, "-P", "-c", code], cwd=tmp_path, env=clean, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(venv))
     assert "h100" in done.stdout
