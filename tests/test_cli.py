@@ -71,7 +71,7 @@ def test_ops_and_explain_do_without_torch(kpredict: Run, tmp_path: Path) -> None
     ("args", "message"),
     [
         (["explain", "aten.adddmm"], "Did you mean"),
-        (["no_such.py"], "There is no file no_such.py."),
+        (["no_such.py"], "no_such.py: It cannot be read: No such file"),
         (["shwo"], "`kpredict --help` lists the commands."),
         (["fixtures/add_relu.py", "--input", "x=f31[3]"], "no dtype is called 'f31'"),
         (["fixtures/add_relu.py", "--target", "h10"], "Did you mean h100?"),

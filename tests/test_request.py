@@ -47,8 +47,9 @@ def test_entries_of_one_file_join_and_folders_are_walked(tmp_path: Path) -> None
 
 
 def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(KpredictError, match="There is no file"):
-        requests([str(tmp_path / "none.py")])
+    with pytest.raises(KpredictError, match="There is no file sohw and no such command"):
+        requests(["sohw"])
+    assert [r.file for r in requests(["none.py", "some/none"])] == ["none.py", "some/none"]
     with pytest.raises(KpredictError, match="There is no Python file"):
         requests([str(tmp_path)])
 

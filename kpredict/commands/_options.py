@@ -165,10 +165,11 @@ def _files(path: str) -> list[str]:
         if not found:
             raise KpredictError(f"There is no Python file in {path}.")
         return found
-    if not where.exists():
-        command = "" if "/" in path or "." in path else "`kpredict --help` lists the commands."
-        raise KpredictError(f"There is no file {path}.", command)
-    return [path]
+    if not where.exists() and not where.suffix and "/" not in path:
+        raise KpredictError(
+            f"There is no file {path} and no such command.", "`kpredict --help` lists the commands."
+        )
+    return [path]  # a file that cannot be read is one failure among the answers
 
 
 def use_color(choice: str, output: str | None = None) -> bool:
