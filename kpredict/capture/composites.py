@@ -36,6 +36,10 @@ IN_PLACE: Mapping[tuple[str, OpOverload], OpOverload] = MappingProxyType(
         ("TakeBackward0", aten.put.default): aten.put_.default,
         ("MaskedSelectBackward0", aten.masked_scatter.default): aten.masked_scatter_.default,
         ("TraceBackward0", aten.index_fill.int_Tensor): aten.index_fill_.int_Tensor,
+        **{  # from 2.14 on; before, they fill in place for every tensor
+            (f"{name}Backward0", aten.masked_fill.Scalar): aten.masked_fill_.Scalar
+            for name in ("Maximum", "Minimum", "Fmax", "Fmin")
+        },
         **{
             (f"{name[:-1]}Backward{name[-1]}", aten.scatter.src): aten.scatter_.src
             for name in _SELECTS

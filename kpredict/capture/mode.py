@@ -16,7 +16,11 @@ from typing import Any, Protocol
 import torch
 from torch._guards import CompileContext, TracingContext
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)  # fmt: skip
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass_type
 from torch.utils._pytree import tree_leaves
@@ -135,7 +139,10 @@ class PretendGpu(FakeTensorMode):
     """
 
     def __init__(self, listener: Listener) -> None:
-        super().__init__(allow_non_fake_inputs=True, shape_env=ShapeEnv())
+        # a fallback would run the op's real kernel: on a CUDA build, on the device
+        super().__init__(
+            allow_non_fake_inputs=True, shape_env=ShapeEnv(), allow_fallback_kernels=False
+        )
         self.listener = listener
         self._depth = 0
         self._composite: dict[OpOverload, bool] = {}
@@ -144,6 +151,20 @@ class PretendGpu(FakeTensorMode):
     def avoid_device_init(self) -> bool:
         """No CUDA runtime may be woken, whatever `torch.cuda.is_available` says."""
         return True
+
+    def _unsupported(
+        self, func: OpOverload, types: Sequence[type], args: Sequence[object],
+        kwargs: Mapping[str, object], error: Exception,
+    ) -> Any:  # fmt: skip
+        """An op without a shape function: its real kernel on the CPU tells, if none is on CUDA."""
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        if any(t.device.type == "cuda" for t in tensors):
+            return _mutated(func, args, error)
+        self.allow_fallback_kernels = True
+        try:
+            return super().dispatch(func, types, args, kwargs)
+        finally:
+            self.allow_fallback_kernels = False
 
     def dispatch(
         self,
@@ -191,8 +212,8 @@ class PretendGpu(FakeTensorMode):
             if result is NotImplemented:
                 try:
                     result = super().dispatch(func, types, args, kwargs)
-                except NotImplementedError as error:
-                    result = _mutated(func, args, error)
+                except (NotImplementedError, UnsupportedOperatorException) as error:
+                    result = self._unsupported(func, types, args, kwargs, error)
                 if isinstance(result, (torch.Tensor, tuple, list)) and _is_open(result):
                     with self:
                         result = listener.settle(func, args, result)
