@@ -33,7 +33,7 @@ def main(module: str) -> None:
 
 def _load() -> None:
     """What every child needs; without threads, so that forking is safe."""
-    for name in ("torch", "kpredict.compiled.run", "kpredict.session.choose"):
+    for name in ("torch", "kpredict.compiled.run", "kpredict.session.script"):
         importlib.import_module(name)
     importlib.import_module("kpredict.eager.registry").rules()
 

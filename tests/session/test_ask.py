@@ -10,6 +10,9 @@ from kpredict.model import Failure, Mode, Report
 from kpredict.request import Request
 from kpredict.session.ask import analyse
 
+HALF = (
+    "import torch\ndef f(x): return x * 2\nf(torch.ones(3, device='cuda'))\nopen('/no/such/file')\n"
+)
 GOOD = "# kpredict: x=f32[8]\ndef f(x): return x + 1\n"
 
 BAD = {
@@ -33,7 +36,7 @@ BAD = {
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """All bad files and a good one after them, in one run."""
     folder = tmp_path_factory.mktemp("bad")
-    files = {name: text for name, (text, _, _) in BAD.items()} | {"good": GOOD}
+    files = {name: text for name, (text, _, _) in BAD.items()} | {"half": HALF, "good": GOOD}
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
     requests = [Request(str(folder / f"{name}.py"), modes=(Mode.EAGER,)) for name in files]
@@ -53,9 +56,17 @@ def test_one_clear_line(report: Report, name: str) -> None:
 
 
 def test_the_others_go_on(report: Report) -> None:
-    (entry,) = report.entries
-    assert entry.name == "f"
+    entry = report.entries[-1]
+    assert (Path(entry.file).stem, entry.name) == ("good", "f")
     assert entry.plans[Mode.EAGER].kernels.hi == 1
+
+
+def test_what_a_script_called_before_it_failed_is_analysed(report: Report) -> None:
+    (entry,) = [e for e in report.entries if Path(e.file).stem == "half"]
+    assert entry.inputs == ("x=f32[3]",)
+    (error,) = failures(report, "half")
+    assert (error.name, error.line) == ("<script>", 4)
+    assert error.message.startswith("FileNotFoundError")
 
 
 def test_what_is_skipped_names_parameters_and_a_line_to_paste(report: Report) -> None:

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from kpredict.model import Failure, Mode, Phase  # noqa: E402
-from kpredict.session.child import read_source  # noqa: E402
 from kpredict.session.choose import Chosen, choose  # noqa: E402
+from kpredict.session.reading import read_source  # noqa: E402
 from kpredict.verify.bundle import MeasuredEntry  # noqa: E402
 from kpredict.verify.child import _entry, _load, measure_file  # noqa: E402
 from kpredict.verify.request import MeasureRequest, NoCuda  # noqa: E402

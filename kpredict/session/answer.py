@@ -1,0 +1,69 @@
+"""One call in the pretended world → its Entry: plans of every mode, as a report shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from kpredict.capture.world import World
+from kpredict.model import Entry, Failure, Mode, Span
+from kpredict.plans import Call, make_plans
+from kpredict.request import Request
+from kpredict.session.choose import Chosen
+from kpredict.session.faults import failure, mode_failures
+from kpredict.session.observe import Observer
+from kpredict.session.paths import relabel, shown_path
+from kpredict.source.nouns import Source
+
+
+def answer_entry(
+    request: Request, source: Source, world: World, chosen: Chosen
+) -> Iterator[Entry | Failure]:
+    """One entry: its Entry, and a Failure for each mode that did not work."""
+    try:
+        call, inputs = chosen.make()
+        entry, failures = answer_call(
+            request, source, world, call, chosen.name, chosen.line, inputs, request.modes
+        )
+    except BaseException as error:
+        found = failure(request, error)
+        yield replace(found, name=chosen.name, line=found.line or chosen.line)
+        return
+    yield from mode_failures(request, chosen.name, chosen.line, failures, bool(entry.plans))
+    if entry.plans:
+        yield entry
+
+
+def answer_call(
+    request: Request, source: Source, world: World, call: Call, name: str, line: int,
+    inputs: tuple[str, ...], modes: Sequence[Mode],
+) -> tuple[Entry, Mapping[Mode, Exception]]:  # fmt: skip
+    """The plans of one call, with paths as reports show them; the eager run counts lines."""
+    lines: Mapping[int, int] = {}
+    if call.warmups:  # one of them is watched: a watched run takes twice as long
+        lines = lines_run(world, call)
+        eager_call = replace(call, warmups=call.warmups - 1)
+    else:
+        eager_call = call
+    eager = make_plans(world, eager_call, [m for m in modes if m is Mode.EAGER])
+    others = make_plans(world, call, [m for m in modes if m is not Mode.EAGER])
+
+    def rename(span: Span) -> Span:
+        return replace(span, file=shown_path(span.file, call.file, request.file))
+
+    assumptions = dict.fromkeys((*eager.assumptions, *others.assumptions))
+    plans = {**eager.by_mode, **others.by_mode}
+    entry = Entry(
+        request.file, name, line, inputs, {m: relabel(ps, rename) for m, ps in plans.items()},
+        tuple(replace(a, line=rename(a.line)) if a.line else a for a in assumptions),
+        source.text, {**eager.names, **others.names}, lines,
+    )  # fmt: skip
+    return entry, {**eager.failures, **others.failures}
+
+
+def lines_run(world: World, call: Call) -> Mapping[int, int]:
+    """Run the call once and count its file's lines. An error is left to the run that counts."""
+    observer = Observer(call.file)
+    with observer.watching():
+        make_plans(world, replace(call, warmups=0), [Mode.EAGER])
+    return observer.lines
