@@ -19,6 +19,12 @@ _THREADS = 256
 _MANY = 25  # rows from which distances by a matrix product are faster
 
 
+def _gradient(op: Op) -> Tensor:
+    """The incoming gradient: `grad` until 2.13, `grad_output` from 2.14 on."""
+    found: Tensor = op["grad"] if "grad" in op.args else op["grad_output"]
+    return found
+
+
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     pairs = zip((1,) * (len(b) - len(a)) + a, (1,) * (len(a) - len(b)) + b, strict=True)
     return tuple(n if m == 1 else m for m, n in pairs)
@@ -115,7 +121,7 @@ def cdist_backward(op: Op, target: Target) -> Iterable[Launch]:
     found: list[Launch] = []
     one, two = _one_batch(x1, batch, found), _one_batch(x2, batch, found)
     dist, copies = compact(op["cdist"])
-    grad, more = compact(op["grad"])
+    grad, more = compact(_gradient(op))
     found += [*copies, *more]
     matrices, rows, columns = one.shape
     gradient = contiguous(one)
@@ -150,7 +156,7 @@ def pdist(op: Op, target: Target) -> Iterable[Launch]:
 @rule("aten._pdist_backward", source=f"{_DISTANCE} pdist_backward_kernel_impl")
 def pdist_backward(op: Op, target: Target) -> Iterable[Launch]:
     """A gradient per pair into a buffer, summed; 0 for p = 0."""
-    grad, x, dist, out = op["grad"], op["self"], op["pdist"], op.out
+    grad, x, dist, out = _gradient(op), op["self"], op["pdist"], op.out
     if op["p"] == 0 or grad.numel == 0 or x.numel == 0:
         return fill(out, because="no distance to follow")
     rows, columns = x.shape
