@@ -163,11 +163,6 @@ def ctc_loss_backward(grad: Tensor, log_probs: Tensor, *rest: Any) -> Tensor:
     return _row_major(log_probs)
 
 
-def masked_softmax(input: Tensor, *rest: Any) -> Tensor:
-    """cuda/SoftMax.cu, forward and backward: laid out like the first argument."""
-    return torch.empty_like(input)
-
-
 def lstsq(
     mode: FakeTensorMode, func: OpOverload, self: Tensor, b: Tensor, rcond: float | None = None,
     *, driver: str | None = None,
@@ -202,8 +197,6 @@ META: dict[str, Callable[..., Any]] = {
     "cudnn_convolution_add_relu": cudnn_convolution_add_relu,
     "cudnn_convolution_relu": cudnn_convolution_relu,
     "cudnn_convolution_transpose": cudnn_convolution_transpose,
-    "_masked_softmax": masked_softmax,
-    "_masked_softmax_backward": masked_softmax,
     "_thnn_fused_gru_cell": gru_cell,
     "_thnn_fused_gru_cell_backward": gru_cell_backward,
     "_thnn_fused_lstm_cell": lstm_cell,

@@ -41,6 +41,8 @@ LIKE: Mapping[str, tuple[Like, ...]] = MappingProxyType(
         "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": _QUANTIZED,
         "_sample_dirichlet": (Like("self", _KEPT),),
         "_standard_gamma_grad": (Like("self"),),
+        "_masked_softmax": (Like("self", _KEPT),),
+        "_masked_softmax_backward": (Like("grad_output", _KEPT),),
         "batch_norm_backward_elemt": (Like("input", _KEPT),),
         "batch_norm_elemt": (Like("input", _KEPT),),
         "binomial": (Like("count"),),

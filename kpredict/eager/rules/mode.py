@@ -13,17 +13,20 @@ from kpredict.eager import thrust
 from kpredict.eager.copying import compact, copy, fill
 from kpredict.eager.launches import contiguous, kernel, memcpy, sync, workspace
 from kpredict.eager.registry import rule
-from kpredict.eager.shaping import wrap
-from kpredict.model import Launch, Op, Target, Tensor
+from kpredict.eager.shaping import fits_32bit, wrap
+from kpredict.model import Count, Launch, Op, Target, Tensor
 
 _LONGEST = 2048
 """Elements of a slice that one block can take."""
 
+_MOST_LISTED = 4096
+
 
 @rule("aten.mode", source="native/cuda/TensorModeKernel.cpp; 2.6.0")
 def mode(op: Op, target: Target) -> Iterable[Launch]:
-    """Slices of at most 2048: copied unless they lie dense and last, then one kernel. Longer ones
-    are copied, then each is sorted and counted by Thrust, with host reads between."""
+    """Slices of at most 2048, of inputs that 32 bits can index: copied unless they lie dense and
+    last, then one kernel. Others are copied, then each is sorted and counted by Thrust, with host
+    reads between (beyond 4096 slices not listed one by one)."""
     x: Tensor = op["self"]
     values, indices = op.outputs
     if x.numel == 0:
@@ -37,17 +40,21 @@ def mode(op: Op, target: Target) -> Iterable[Launch]:
     size = x.shape[dim]
     rows, copies = compact(swapped)
     yield from copies
-    if size <= _LONGEST:
+    if size <= _LONGEST and fits_32bit(x):
         yield kernel("compute_mode", [rows], [values, indices], because="one block per slice")
         return
     if not copies:
         rows = contiguous(swapped)
         yield from copy(rows, swapped)
     slices = x.numel // size
-    for i in range(slices):
+    found: list[Launch] = []
+    for i in range(slices if slices <= _MOST_LISTED else 1):
         keys = replace(rows, shape=(size,), stride=(1,), offset=rows.offset + i * size)
-        yield from _of_bools(keys) if x.dtype == "bool" else _of_slice(keys, target)
-        yield from _written(values, indices)
+        found += _of_bools(keys) if x.dtype == "bool" else _of_slice(keys, target)
+        found += _written(values, indices)
+    if slices > _MOST_LISTED:
+        found = [replace(launch, count=Count(slices, slices)) for launch in found]
+    yield from found
 
 
 def _of_slice(keys: Tensor, target: Target) -> Iterator[Launch]:

@@ -84,6 +84,8 @@ def select_top(
 
 
 def _multi_block(slices: int, size: int) -> bool:
+    if max(slices, size) >= 2**32:
+        return False
     for most, least in _MULTI_BLOCK_FROM:
         if slices <= most:
             return size >= least
