@@ -27,8 +27,8 @@ _MOST_AT_ONCE = 2**31 - 1
 @rule("aten.sort", source="native/Sorting.cpp sort_stable_out, cuda/Sort.cpp; 2.6.0")
 def sort(op: Op, target: Target) -> Iterable[Launch]:
     """The values are copied first. Slices of up to 4096: indices are filled by an arange and a
-    copy, then one kernel sorts in place (bitonic to 32 unless stable, warp merge to 128, else
-    radix). Longer: CUB, by how many slices there are and how long."""
+    copy, the values are copied again, then one kernel sorts in place (bitonic to 32 unless stable,
+    warp merge to 128, else radix). Longer: CUB, by how many slices there are and how long."""
     values, indices = op.outputs
     return sort_into(values, indices, op["self"], op["dim"], bool(op.get("stable")), target)
 

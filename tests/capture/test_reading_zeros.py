@@ -1,0 +1,46 @@
+"""What autograd asks a GPU and not a fake tensor, and layouts that shape functions get wrong."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import kpredict
+from kpredict.model import Kind, Launch, Mode
+
+
+def _backward(out: torch.Tensor, *ins: torch.Tensor) -> list[Launch]:
+    grad = torch.empty(out.shape, dtype=out.dtype, device="cuda")
+    report = kpredict.predict(
+        lambda: torch.autograd.grad(out, ins, grad, retain_graph=True), modes=("eager",)
+    )
+    plans = report.entries[0].plans[Mode.EAGER]
+    return [launch for _, plan in plans for launch in plan.launches]
+
+
+def test_the_backward_of_prod_counts_zeros_once_per_pass() -> None:
+    with kpredict.pretend_cuda():
+        x = torch.empty(30, 40, device="cuda", requires_grad=True)
+        out = x.prod(-1)
+        for _ in range(2):
+            found = _backward(out, x)
+            assert [launch.kind for launch in found].count(Kind.SYNC) == 1
+            ops = [launch.ops[0].split(".")[1] for launch in found[:4]]
+            assert ops[:3] == ["eq", "copy_", "sum"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_an_expanded_operand_does_not_decide_the_layout(dtype: torch.dtype) -> None:
+    with kpredict.pretend_cuda():
+        row = torch.empty(7, dtype=dtype, device="cuda").expand(5, 7)
+        turned = torch.empty(7, 5, dtype=dtype, device="cuda").t()
+        assert (row * turned).stride() == (1, 5)
+        assert (turned - row).stride() == (1, 5)
+
+
+def test_empty_rows_fill_the_gradients_of_a_layer_norm() -> None:
+    with kpredict.pretend_cuda():
+        x = torch.empty(0, 8, device="cuda", requires_grad=True)
+        w, b = (torch.empty(8, device="cuda", requires_grad=True) for _ in range(2))
+        found = _backward(torch.nn.functional.layer_norm(x, (8,), w, b), x, w, b)
+        assert [launch.name for launch in found] == ["vectorized_elementwise_kernel"] * 2
