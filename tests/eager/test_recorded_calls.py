@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _array(shape: list[int], dtype: str, layout: str, needs_grad: bool) -> torch.Tensor:
+def _array(shape: list[int], dtype: str, layout: str, *, needs_grad: bool) -> torch.Tensor:
     options: dict[str, Any] = {"dtype": getattr(torch, dtype), "device": "cuda"}
     if layout == "transposed":
         x = torch.empty(shape[::-1], **options).permute(*reversed(range(len(shape))))
@@ -43,7 +43,7 @@ def _array(shape: list[int], dtype: str, layout: str, needs_grad: bool) -> torch
 
 def _launches(row: dict[str, Any]) -> list[Launch]:
     backward = row["phase"] == "backward"
-    arrays = [_array(*a, backward) for a in row["arrays"]]
+    arrays = [_array(*a, needs_grad=backward) for a in row["arrays"]]
     names = dict(zip("xyzuvw", arrays, strict=False), torch=torch, F=F)
     call = eval(f"lambda: {row['call']}", names)
     if backward:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from kpredict.model import Tensor
+from kpredict.model import Target, Tensor
 
 from .asking import H100, ask, names
 from .test_elementwise import array
 
 
-def _forward(x: Tensor, dim: int = -1, on: object = H100, dtype: str = "") -> str:
+def _forward(x: Tensor, dim: int = -1, on: Target = H100, dtype: str = "") -> str:
     out = replace(array(*x.shape, dtype=dtype or x.dtype))
-    args = {"self": x, "dim": dim, "half_to_float": bool(dtype)}
-    return names(ask("aten._softmax.default", out, on=on, **args))[-1]  # type: ignore[arg-type]
+    args: dict[str, Any] = {"self": x, "dim": dim, "half_to_float": bool(dtype)}
+    return names(ask("aten._softmax.default", out, on=on, **args))[-1]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_half_to_float_has_shorter_warp_rows_before_2_14() -> None:
 
 def test_backward_multiplies_first() -> None:
     g, y = array(20, 100), replace(array(20, 100), storage=7)
-    args = {"grad_output": g, "output": y, "dim": 1, "input_dtype": "float32"}
+    args: dict[str, Any] = {"grad_output": g, "output": y, "dim": 1, "input_dtype": "float32"}
     found = ask("aten._softmax_backward_data.default", array(20, 100), **args)
     assert names(found) == ["vectorized_elementwise_kernel", "softmax_warp_backward"]
     assert found[0].ops == ("aten.mul.Tensor",)

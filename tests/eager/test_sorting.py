@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kpredict.eager import thrust
@@ -16,7 +18,7 @@ A100 = target("a100")
 
 def _sort(x: Tensor, dim: int = -1, stable: bool = False) -> list[str]:
     outs = (array(*x.shape, dtype=x.dtype), array(*x.shape, dtype="int64"))
-    args = {"self": x, "dim": dim, "descending": False, "stable": stable}
+    args: dict[str, Any] = {"self": x, "dim": dim, "descending": False, "stable": stable}
     return names(ask("aten.sort.stable", *outs, **args))
 
 
@@ -70,7 +72,13 @@ def test_half_types_are_merged() -> None:
 def test_topk_takes_all_blocks_for_few_long_slices() -> None:
     for shape, multi in (((20, 19_999), False), ((20, 20_000), True), ((4001, 400), True)):
         outs = (array(shape[0], 5), array(shape[0], 5, dtype="int64"))
-        args = {"self": array(*shape), "k": 5, "dim": 1, "largest": True, "sorted": True}
+        args: dict[str, Any] = {
+            "self": array(*shape),
+            "k": 5,
+            "dim": 1,
+            "largest": True,
+            "sorted": True,
+        }
         found = names(ask("aten.topk.default", *outs, **args))
         assert ("computeBlockDigitCounts" in found) is multi
         assert found[-2:] == ["gatherTopK", "bitonicSortKVInPlace"]
