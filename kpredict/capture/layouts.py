@@ -43,17 +43,22 @@ LAYOUTS: Mapping[OpOverload, tuple[str, ...] | None] = {
     aten.special_xlog1py.default: _BINARY,
     aten.xlogy.Tensor: _BINARY,
     aten._prelu_kernel_backward.default: ("self", "weight", "grad_output"),
+    aten.binary_cross_entropy.default: ("self",),
+    aten.binary_cross_entropy_backward.default: ("self",),
     aten.elu_backward.default: ("grad_output", "self_or_result"),
     aten.hardsigmoid_backward.default: _GRADIENT,
     aten.hardswish_backward.default: _GRADIENT,
     aten.hardtanh_backward.default: _GRADIENT,
     aten.leaky_relu_backward.default: ("self", "grad_output"),
+    aten.log_sigmoid_backward.default: ("grad_output",),
     aten.logit_backward.default: _GRADIENT,
     aten.softplus_backward.default: _GRADIENT,
     aten.threshold_backward.default: ("self", "grad_output"),
     aten.rrelu_with_noise_backward.default: ("noise", "grad_output"),
     aten.huber_loss_backward.default: None,
     aten.mse_loss_backward.default: None,
+    aten.native_layer_norm.default: None,
+    aten.native_layer_norm_backward.default: None,
     aten.poisson.default: None,
     aten.pow.Scalar: None,
     aten.rrelu_with_noise.default: None,
@@ -77,7 +82,7 @@ def as_laid_out(
         strides = output_strides([_metadata(t) for t in tensors])
     if isinstance(result, torch.Tensor):
         return _restrided(result, strides)
-    return tuple(_restrided(t, strides) for t in result)
+    return tuple(None if t is None else _restrided(t, strides) for t in result)
 
 
 def _is_expanded(x: Any) -> bool:
@@ -93,6 +98,6 @@ def _metadata(t: torch.Tensor) -> Tensor:
 def _restrided(t: torch.Tensor, strides: Sequence[int] | None) -> torch.Tensor:
     if strides is None:
         return torch.empty_like(t, memory_format=torch.contiguous_format)
-    if t.stride() == tuple(strides):
+    if t.stride() == tuple(strides) or t.dim() == 0:
         return t
     return torch.empty_strided(t.shape, strides, dtype=t.dtype, device=t.device)

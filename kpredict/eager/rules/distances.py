@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import prod
 
 from kpredict.eager.calling import Host
 from kpredict.eager.copying import compact, expand, fill, zero
+from kpredict.eager.iterator import output_strides
 from kpredict.eager.launches import contiguous, kernel
 from kpredict.eager.matrices import turned
 from kpredict.eager.operands import view
@@ -47,7 +49,9 @@ def dist(op: Op, target: Target) -> Iterable[Launch]:
     """The norm of the difference."""
     host = Host(target)
     x, other = op["self"], op["other"]
-    difference = contiguous(x, shape=_broadcast(x.shape, other.shape))
+    difference = replace(
+        contiguous(x, shape=_broadcast(x.shape, other.shape)), stride=output_strides([x, other])
+    )
     host.call("aten.sub.Tensor", difference, self=x, other=other, alpha=1)
     host.call("aten.norm.Scalar", op.out, self=difference, p=op["p"])
     return host.launches
