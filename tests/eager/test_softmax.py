@@ -1,4 +1,4 @@
-"""Softmax: five kernels, chosen by row length, dtype, alignment and shared memory."""
+"""Softmax: five kernels, chosen by row length, dtype, alignment and shared memory; its loss."""
 
 from __future__ import annotations
 
@@ -66,3 +66,11 @@ def test_backward_multiplies_first() -> None:
     assert found[0].ops == ("aten.mul.Tensor",)
     found = ask("aten._log_softmax_backward_data.default", array(20, 100), **args)
     assert names(found) == ["softmax_warp_backward"]
+
+
+def test_the_loss_of_classes_reads_one_element_per_row() -> None:
+    labels = array(100, dtype="int64")
+    args: dict[str, Any] = {"self": array(100, 5000), "target": labels, "weight": None}
+    outs = (array(), array())
+    (launch,) = ask("aten.nll_loss_forward.default", *outs, reduction=1, ignore_index=-100, **args)
+    assert [access.bytes for access in launch.reads] == [100 * 4, 100 * 8]

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import log2
 
 from kpredict.eager.copying import compact, fill, zero
-from kpredict.eager.launches import called, kernel, workspace
+from kpredict.eager.launches import Array, called, kernel, workspace
 from kpredict.eager.registry import rule
 from kpredict.eager.rules.losses import NONE, SUM
 from kpredict.eager.summing import sum_to
-from kpredict.model import Dim3, Launch, Op, Target, Tensor
+from kpredict.model import Access, Dim3, Launch, Op, Target, Tensor
 
 _THREADS = 1024
 
@@ -29,19 +29,20 @@ def nll_loss(op: Op, target: Target) -> Iterable[Launch]:
     x, labels = arrays[:2]
     out, total = op.outputs
     rows = x.shape[0] if x.ndim == 2 else 1
+    reads = _picked(arrays, labels)
     if op["reduction"] == NONE and x.ndim == 2:
         yield from zero(total)
         if rows:
-            yield _per_row("nll_loss_forward_no_reduce_cuda_kernel", arrays, [out], rows)
+            yield _per_row("nll_loss_forward_no_reduce_cuda_kernel", reads, [out], rows)
     elif labels.numel == 0:
         yield from fill(out)
         yield from zero(total)
     elif x.ndim == 1:
-        yield kernel("nll_loss_forward_reduce_cuda_kernel_1d", arrays, [out, total],
+        yield kernel("nll_loss_forward_reduce_cuda_kernel_1d", reads, [out, total],
                      grid=(1, 1, 1), block=(1, 1, 1))  # fmt: skip
     else:
         yield kernel(
-            "nll_loss_forward_reduce_cuda_kernel_2d", arrays, [out, total], grid=(1, 1, 1),
+            "nll_loss_forward_reduce_cuda_kernel_2d", reads, [out, total], grid=(1, 1, 1),
             block=_one_block(rows), because="one block sums all rows",
         )  # fmt: skip
 
@@ -57,16 +58,17 @@ def nll_loss_backward(op: Op, target: Target) -> Iterable[Launch]:
     yield from copies
     del arrays[1]  # made contiguous, though the kernels do not read it
     rows = x.shape[0] if x.ndim == 2 else 1
+    writes = _picked([grad_in], arrays[0])
     if op["reduction"] == NONE and x.ndim == 2:
         if rows:
-            yield _per_row("nll_loss_backward_no_reduce_cuda_kernel", arrays, [grad_in], rows)
+            yield _per_row("nll_loss_backward_no_reduce_cuda_kernel", arrays, writes, rows)
         return
     reads = [*arrays, op["total_weight"]]
     if x.ndim == 1:
-        yield kernel("nll_loss_backward_reduce_cuda_kernel_1d", reads, [grad_in],
+        yield kernel("nll_loss_backward_reduce_cuda_kernel_1d", reads, writes,
                      grid=(1, 1, 1), block=(1, 1, 1))  # fmt: skip
     else:
-        yield kernel("nll_loss_backward_reduce_cuda_kernel_2d", reads, [grad_in],
+        yield kernel("nll_loss_backward_reduce_cuda_kernel_2d", reads, writes,
                      grid=(1, 1, 1), block=_one_block(rows))  # fmt: skip
 
 
@@ -82,9 +84,8 @@ def nll_loss2d(op: Op, target: Target) -> Iterable[Launch]:
         if pixels:
             arrays, copies = _compacted(weight)
             yield from copies
-            yield _per_row(
-                "nll_loss2d_forward_no_reduce_kernel", [x, labels, *arrays], [out], pixels
-            )
+            reads = _picked([x, labels, *arrays], labels)
+            yield _per_row("nll_loss2d_forward_no_reduce_kernel", reads, [out], pixels)
         return
     if pixels == 0:
         yield from fill(out)
@@ -95,7 +96,7 @@ def nll_loss2d(op: Op, target: Target) -> Iterable[Launch]:
     yield from zero(out)
     yield from zero(total)
     yield kernel(
-        "nll_loss2d_forward_kernel", [*arrays, out, total], [out, total],
+        "nll_loss2d_forward_kernel", [*_picked(arrays, labels), out, total], [out, total],
         grid=_per_sample(labels), block=(_THREADS, 1, 1), because="adds up all pixels",
     )  # fmt: skip
     if op["reduction"] != SUM:
@@ -110,17 +111,17 @@ def nll_loss2d_backward(op: Op, target: Target) -> Iterable[Launch]:
     yield from zero(grad_in)
     if labels.numel == 0:
         return
+    writes = _picked([grad_in], labels)
     if op["reduction"] == NONE:
         arrays, copies = _compacted(op["weight"])
         yield from copies
-        yield _per_row(
-            "nll_loss2d_backward_no_reduce_kernel", [labels, grad, *arrays], [grad_in], labels.numel
-        )
+        reads = _picked([labels, grad, *arrays], labels)
+        yield _per_row("nll_loss2d_backward_no_reduce_kernel", reads, writes, labels.numel)
         return
     arrays, copies = _compacted(labels, op["weight"])
     yield from copies
     yield kernel(
-        "nll_loss2d_backward_kernel", [*arrays, grad, op["total_weight"]], [grad_in],
+        "nll_loss2d_backward_kernel", [*arrays, grad, op["total_weight"]], writes,
         grid=_per_sample(labels), block=(_THREADS, 1, 1),
     )  # fmt: skip
 
@@ -191,7 +192,12 @@ def _compacted(*arrays: Tensor | None) -> tuple[list[Tensor], list[Launch]]:
     return found, copies
 
 
-def _per_row(name: str, reads: Sequence[Tensor], writes: list[Tensor], rows: int) -> Launch:
+def _picked(arrays: Sequence[Tensor], labels: Tensor) -> list[Access]:
+    """Of each array at most one element per label is touched."""
+    return [Access(t, min(t.nbytes, labels.numel * t.itemsize)) for t in arrays]
+
+
+def _per_row(name: str, reads: Sequence[Array], writes: Sequence[Array], rows: int) -> Launch:
     grid, block = (-(-rows // _THREADS), 1, 1), (_THREADS, 1, 1)
     return kernel(name, reads, writes, because="a thread each", grid=grid, block=block)
 
