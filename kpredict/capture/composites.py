@@ -26,6 +26,10 @@ _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 _ASKED = "kpredict has asked"
 _SELECTS = "Max0 Min0 Sort0 Sort1 Topk0 Kthvalue0 Median1 Nanmedian1 Mode0".split()
 
+# Until 2.13 fmax and fmin fill a copy on a GPU too; maximum and minimum fill in place everywhere.
+_BEFORE_2_14 = tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 14)
+_FILLS_IN_PLACE = () if _BEFORE_2_14 else ("Maximum", "Minimum", "Fmax", "Fmin")
+
 IN_PLACE: Mapping[tuple[str, OpOverload], OpOverload] = MappingProxyType(
     {
         ("GatherBackward0", aten.scatter_add.default): aten.scatter_add_.default,
@@ -36,9 +40,9 @@ IN_PLACE: Mapping[tuple[str, OpOverload], OpOverload] = MappingProxyType(
         ("TakeBackward0", aten.put.default): aten.put_.default,
         ("MaskedSelectBackward0", aten.masked_scatter.default): aten.masked_scatter_.default,
         ("TraceBackward0", aten.index_fill.int_Tensor): aten.index_fill_.int_Tensor,
-        **{  # from 2.14 on; before, they fill in place for every tensor
+        **{
             (f"{name}Backward0", aten.masked_fill.Scalar): aten.masked_fill_.Scalar
-            for name in ("Maximum", "Minimum", "Fmax", "Fmin")
+            for name in _FILLS_IN_PLACE
         },
         **{
             (f"{name[:-1]}Backward{name[-1]}", aten.scatter.src): aten.scatter_.src
