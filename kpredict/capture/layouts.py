@@ -1,17 +1,20 @@
 """Memory layouts that PyTorch's shape functions get wrong: results as CUDA lays them out.
 
 The Python shape functions of some ops are written with other ops and inherit their strides. Here
-each such op is named with the arguments its iterator takes, in order, or with None where its host
-code allocates a row-major result. Found by comparing fake tensors with real ones, release 2.13.0.
+each such op is named with the arguments its iterator takes, in order; with None where its host code
+allocates a row-major result; or with the one argument that may suggest channels last. Found by
+comparing fake tensors with real ones, release 2.13.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch._prims_common import suggest_memory_format
 
 from kpredict.eager.iterator import output_strides
 from kpredict.model import Tensor
@@ -31,7 +34,7 @@ packed what was expanded. Looked at only where a first or second argument is exp
 
 _GRADIENT = ("grad_output", "self")
 _BINARY = ("self", "other")
-LAYOUTS: Mapping[OpOverload, tuple[str, ...] | None] = {
+LAYOUTS: Mapping[OpOverload, tuple[str, ...] | str | None] = {
     **{op: tuple(a.name for a in op._schema.arguments[:2]) for op in PACKING},
     aten.copysign.Tensor: _BINARY,
     aten.heaviside.default: ("self", "values"),
@@ -43,6 +46,12 @@ LAYOUTS: Mapping[OpOverload, tuple[str, ...] | None] = {
     aten.special_xlog1py.default: _BINARY,
     aten.xlogy.Tensor: _BINARY,
     aten._prelu_kernel_backward.default: ("self", "weight", "grad_output"),
+    aten.batch_norm_backward_elemt.default: "input",
+    aten.native_batch_norm_backward.default: "input",
+    aten._log_softmax_backward_data.default: None,
+    aten.glu_backward.default: None,
+    aten.isin.Tensor_Tensor: None,
+    aten.pixel_unshuffle.default: None,
     aten.binary_cross_entropy.default: ("self",),
     aten.binary_cross_entropy_backward.default: ("self",),
     aten.elu_backward.default: ("grad_output", "self_or_result"),
@@ -73,16 +82,18 @@ def as_laid_out(
     if func in PACKING and not any(_is_expanded(x) for x in args[:2]):
         return result
     names = LAYOUTS[func]
-    if names is None:
-        strides = None
+    positional = zip((a.name for a in func._schema.arguments), args, strict=False)
+    bound = {**dict(positional), **kwargs}
+    if names is None or isinstance(names, str):
+        training = bound.get("train", True)  # else batch norm's gradient is row-major
+        suggests = bound[names] if names is not None and training else None
+        laid_out: Callable[[torch.Tensor], torch.Tensor] = partial(_in_format, suggests)
     else:
-        positional = zip((a.name for a in func._schema.arguments), args, strict=False)
-        bound = {**dict(positional), **kwargs}
         tensors = [bound[n] for n in names if isinstance(bound[n], torch.Tensor)]
-        strides = output_strides([_metadata(t) for t in tensors])
+        laid_out = partial(_restrided, output_strides([_metadata(t) for t in tensors]))
     if isinstance(result, torch.Tensor):
-        return _restrided(result, strides)
-    return tuple(None if t is None else _restrided(t, strides) for t in result)
+        return laid_out(result)
+    return tuple(None if t is None else laid_out(t) for t in result)
 
 
 def _is_expanded(x: Any) -> bool:
@@ -95,9 +106,15 @@ def _metadata(t: torch.Tensor) -> Tensor:
     return Tensor(tuple(int(n) for n in t.shape), tuple(int(n) for n in t.stride()), "float32")
 
 
-def _restrided(t: torch.Tensor, strides: Sequence[int] | None) -> torch.Tensor:
-    if strides is None:
-        return torch.empty_like(t, memory_format=torch.contiguous_format)
+def _in_format(suggests: torch.Tensor | None, t: torch.Tensor) -> torch.Tensor:
+    """Row-major, or channels last as an argument of the same rank is."""
+    layout = torch.contiguous_format
+    if suggests is not None and suggests.dim() == t.dim():
+        layout = suggest_memory_format(suggests)
+    return torch.empty_like(t, memory_format=layout)
+
+
+def _restrided(strides: Sequence[int], t: torch.Tensor) -> torch.Tensor:
     if t.stride() == tuple(strides) or t.dim() == 0:
         return t
     return torch.empty_strided(t.shape, strides, dtype=t.dtype, device=t.device)
