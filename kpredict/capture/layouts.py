@@ -27,7 +27,8 @@ PACKING = frozenset({
     aten.maximum.default, aten.minimum.default, aten.fmax.default, aten.fmin.default,
     aten.clamp_max.Tensor, aten.clamp_min.Tensor, aten.eq.Tensor, aten.ne.Tensor, aten.lt.Tensor,
     aten.le.Tensor, aten.gt.Tensor, aten.ge.Tensor, aten.gelu_backward.default,
-    aten.sigmoid_backward.default, aten.tanh_backward.default,
+    aten.sigmoid_backward.default, aten.tanh_backward.default, aten.mish_backward.default,
+    aten.silu_backward.default,
 })  # fmt: skip
 """Ops whose shape functions look at strides after a cast (of half types to float, say), which has
 packed what was expanded. Looked at only where a first or second argument is expanded."""
@@ -36,13 +37,17 @@ _GRADIENT = ("grad_output", "self")
 _BINARY = ("self", "other")
 LAYOUTS: Mapping[OpOverload, tuple[str, ...] | str | None] = {
     **{op: tuple(a.name for a in op._schema.arguments[:2]) for op in PACKING},
+    aten.complex.default: ("real", "imag"),
     aten.copysign.Tensor: _BINARY,
+    aten.floor_divide.default: _BINARY,
     aten.heaviside.default: ("self", "values"),
     aten.logaddexp.default: _BINARY,
     aten.logaddexp2.default: _BINARY,
     aten.logical_and.default: _BINARY,
     aten.logical_or.default: _BINARY,
     aten.logical_xor.default: _BINARY,
+    aten.polar.default: ("abs", "angle"),
+    aten.rsub.Tensor: ("other", "self"),
     aten.special_xlog1py.default: _BINARY,
     aten.xlogy.Tensor: _BINARY,
     aten._prelu_kernel_backward.default: ("self", "weight", "grad_output"),
@@ -50,7 +55,9 @@ LAYOUTS: Mapping[OpOverload, tuple[str, ...] | str | None] = {
     aten.native_batch_norm_backward.default: "input",
     aten._log_softmax_backward_data.default: None,
     aten.glu_backward.default: None,
+    aten.isin.Tensor_Scalar: None,
     aten.isin.Tensor_Tensor: None,
+    aten._standard_gamma.default: None,
     aten.pixel_unshuffle.default: None,
     aten.binary_cross_entropy.default: ("self",),
     aten.binary_cross_entropy_backward.default: ("self",),
@@ -61,6 +68,7 @@ LAYOUTS: Mapping[OpOverload, tuple[str, ...] | str | None] = {
     aten.leaky_relu_backward.default: ("self", "grad_output"),
     aten.log_sigmoid_backward.default: ("grad_output",),
     aten.logit_backward.default: _GRADIENT,
+    aten.soft_margin_loss_backward.default: ("target",),
     aten.softplus_backward.default: _GRADIENT,
     aten.threshold_backward.default: ("self", "grad_output"),
     aten.rrelu_with_noise_backward.default: ("noise", "grad_output"),
