@@ -26,14 +26,18 @@ NONE, MEAN, SUM = 0, 1, 2
     source="native/Loss.cpp mse_loss_out, smooth_l1_loss_out, huber_loss; 2.6.0",
 )  # fmt: skip
 def pairwise(op: Op, target: Target) -> Iterable[Launch]:
-    """One elementwise pass over input and target, then a mean or sum unless `reduction` is none."""
+    """One elementwise pass over input and target, then a mean or sum unless `reduction` is none,
+    which huber_loss copies into an output that is given."""
     ins = [op["self"], op["target"]]
     if op["reduction"] == NONE:
         return elementwise([op.out], ins, because="loss per element")
     losses = _result_of(ins)
+    copied = op.name == "aten.huber_loss.out"
+    number = contiguous(op.out) if copied else op.out
     return [
         *elementwise([losses], ins, because="loss per element"),
-        *reduced(op.out, losses, op["reduction"], target),
+        *reduced(number, losses, op["reduction"], target),
+        *(copy(op.out, number) if copied else ()),
     ]
 
 

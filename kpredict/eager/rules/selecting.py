@@ -107,7 +107,7 @@ def kthvalue(op: Op, target: Target) -> Iterable[Launch]:
 
 
 @rule(
-    "aten.median.dim", "aten.nanmedian.dim",
+    "aten.median.dim", "aten.nanmedian.dim", "aten.median.dim_values", "aten.nanmedian.dim_values",
     source="native/cuda/Sorting.cpp median_with_indices_impl; 2.6.0",
 )  # fmt: skip
 def median_dim(op: Op, target: Target) -> Iterable[Launch]:

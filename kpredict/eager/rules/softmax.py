@@ -37,6 +37,23 @@ def softmax(op: Op, target: Target) -> Iterable[Launch]:
     return normalize(op.out, op["self"], op["dim"], target)
 
 
+@rule("aten.softmax.int_out", "aten.log_softmax.int_out",
+      source="native/SoftMax.cpp softmax_out; 2.6.0")  # fmt: skip
+def softmax_out(op: Op, target: Target) -> Iterable[Launch]:
+    """A cast if asked for (half to float in the kernel), softmax, and a copy into an output that is
+    not contiguous."""
+    x, out = op["self"], op.out
+    casts: list[Launch] = []
+    if op["dtype"] and (x.dtype, op["dtype"]) != ("float16", "float32"):
+        x, casts = to(x, op["dtype"])
+    yield from casts
+    result = out if out.is_contiguous else contiguous(out)
+    name = op.name.replace("aten.", "aten._").replace("int_out", "out")
+    yield from called(name, normalize(result, x, op["dim"], target))
+    if result is not out:
+        yield from copy(out, result)
+
+
 def normalize(out: Tensor, x: Tensor, dim: int, target: Target) -> Iterator[Launch]:
     """`softmax` or `log_softmax` of `x` along `dim`, into `out` of its dtype or float."""
     x, copies = compact(x)
