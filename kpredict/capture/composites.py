@@ -182,7 +182,39 @@ def ctc_loss(
     return loss
 
 
+def cross_entropy_loss(
+    target: Target, input: torch.Tensor, labels: torch.Tensor, weight: torch.Tensor | None = None,
+    reduction: int = 1, ignore_index: int = -100, label_smoothing: float = 0.0,
+) -> torch.Tensor:  # fmt: skip
+    """The mean of a smoothed and weighted loss divides by the weights of the labels that are not
+    ignored, which the host counts (native/LossNLL.cpp, 2.6.0); of fake tensors it masks instead."""
+    masks = weight is not None and reduction == 1 and label_smoothing > 0
+    if not masks or labels.shape == input.shape or TracingContext.try_get() is not None:
+        seen: torch.Tensor = aten.cross_entropy_loss.default._op_dk(
+            _COMPOSITE, input, labels, weight, reduction, ignore_index, label_smoothing
+        )
+        return seen
+    assert weight is not None
+    dim = min(input.dim() - 1, 1)
+    logs = torch.log_softmax(input, dim, input.dtype)
+    loss = aten.nll_loss_nd(logs, labels, weight, reduction, ignore_index)
+    shape = [1] * input.dim()
+    shape[dim] = weight.size(0)
+    smooth = -(logs * weight.view(shape)).sum(dim)
+    ignored = labels == ignore_index
+    smooth.masked_fill_(ignored, 0.0)
+    weights = weight.gather(0, labels.masked_select(~ignored).flatten()).sum()
+    mean = smooth.sum() / weights
+    total: torch.Tensor = (1 - label_smoothing) * loss + mean * (label_smoothing / logs.size(dim))
+    return total
+
+
 ROUTES: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {"one_hot": one_hot, "cumprod_backward": cumprod_backward, "ctc_loss.Tensor": ctc_loss}
+    {
+        "cross_entropy_loss": cross_entropy_loss,
+        "ctc_loss.Tensor": ctc_loss,
+        "cumprod_backward": cumprod_backward,
+        "one_hot": one_hot,
+    }
 )
 """Composites that choose by tensor subclass, as a GPU runs them."""

@@ -1,4 +1,4 @@
-"""What autograd asks a GPU and not a fake tensor, and layouts that shape functions get wrong."""
+"""What host code reads of a GPU and not of a fake tensor, and layouts shape functions get wrong."""
 
 from __future__ import annotations
 
@@ -44,3 +44,19 @@ def test_empty_rows_fill_the_gradients_of_a_layer_norm() -> None:
         w, b = (torch.empty(8, device="cuda", requires_grad=True) for _ in range(2))
         found = _backward(torch.nn.functional.layer_norm(x, (8,), w, b), x, w, b)
         assert [launch.name for launch in found] == ["vectorized_elementwise_kernel"] * 2
+
+
+@pytest.mark.parametrize(("smoothing", "waits"), [(0.0, 0), (0.1, 1)])
+def test_a_smoothed_and_weighted_loss_counts_labels(smoothing: float, waits: int) -> None:
+    with kpredict.pretend_cuda():
+        x, weight = torch.empty(64, 10, device="cuda"), torch.empty(10, device="cuda")
+        labels = torch.empty(64, dtype=torch.int64, device="cuda")
+        report = kpredict.predict(
+            lambda: torch.nn.functional.cross_entropy(
+                x, labels, weight=weight, label_smoothing=smoothing
+            ),
+            modes=("eager",),
+        )
+    (plans,) = report.entries[0].plans.values()
+    found = [launch.kind for _, plan in plans for launch in plan.launches]
+    assert found.count(Kind.SYNC) == waits
