@@ -28,7 +28,12 @@ _SELECTS = "Max0 Min0 Sort0 Sort1 Topk0 Kthvalue0 Median1 Nanmedian1 Mode0".spli
 
 # Until 2.13 fmax and fmin fill a copy on a GPU too; maximum and minimum fill in place everywhere.
 _BEFORE_2_14 = tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 14)
-_FILLS_IN_PLACE = () if _BEFORE_2_14 else ("Maximum", "Minimum", "Fmax", "Fmin")
+FILL_IN_PLACE = frozenset(
+    f"{name}Backward0"
+    for name in ("Atan2", *(() if _BEFORE_2_14 else ("Maximum", "Minimum", "Fmax", "Fmin")))
+)
+"""Autograd nodes that fill a result masked in place, which so keeps its layout; on fake tensors
+they fill a row-major copy."""
 
 IN_PLACE: Mapping[tuple[str, OpOverload], OpOverload] = MappingProxyType(
     {
@@ -40,10 +45,6 @@ IN_PLACE: Mapping[tuple[str, OpOverload], OpOverload] = MappingProxyType(
         ("TakeBackward0", aten.put.default): aten.put_.default,
         ("MaskedSelectBackward0", aten.masked_scatter.default): aten.masked_scatter_.default,
         ("TraceBackward0", aten.index_fill.int_Tensor): aten.index_fill_.int_Tensor,
-        **{
-            (f"{name}Backward0", aten.masked_fill.Scalar): aten.masked_fill_.Scalar
-            for name in _FILLS_IN_PLACE
-        },
         **{
             (f"{name[:-1]}Backward{name[-1]}", aten.scatter.src): aten.scatter_.src
             for name in _SELECTS

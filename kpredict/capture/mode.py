@@ -25,7 +25,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass_type
 from torch.utils._pytree import tree_leaves
 
-from kpredict.capture.composites import FIRST_OPS, ask
+from kpredict.capture.composites import FILL_IN_PLACE, FIRST_OPS, ask
 from kpredict.capture.layouts import LAYOUTS, as_laid_out
 from kpredict.capture.values import FROM_ALL, PARTS, TOO_SMALL
 from kpredict.model import KpredictError
@@ -67,7 +67,7 @@ def _as_for_plain_tensors(func: OpOverload) -> OpOverload:
     plain tensors; that differs where the copy is a launch of its own."""
     if func is aten.masked_fill.Scalar:
         node = torch._C._current_autograd_node()
-        if node is not None and node.name() == "Atan2Backward0":
+        if node is not None and node.name() in FILL_IN_PLACE:
             return aten.masked_fill_.Scalar
     return func
 
