@@ -27,11 +27,13 @@ def render(results: Results) -> str:
     ranked = results.worst_first
     shown = ranked if len(ranked) <= MOST else ranked[: MOST - 1]
     for f in shown:
+        cell = f" (cell {f.cell})" if f.cell is not None else ""
         lines.append(
             f"::warning title={_property(f'kpredict ({f.code})')},file={_property(f.path)},"
-            f"line={f.line},col={f.column}::{_data(f'{f.code} {f.name}: {f.message}')}"
+            f"line={f.line},col={f.column}::{_data(f'{f.code} {f.name}: {f.message}{cell}')}"
         )
     if len(ranked) > len(shown):
         lines.append(f"::warning title=kpredict::+{len(ranked) - len(shown)} more findings")
+    lines += [f"::notice title=kpredict::{_data(note)}" for note in results.notes[:MOST]]
     lines.append(results.sentence)
     return "\n".join(lines) + "\n"

@@ -16,6 +16,7 @@ def render(results: Results, version: str) -> str:
         "tool": {"name": "kpredict", "version": version},
         "target": {"name": results.target.name, "torch": results.target.torch},
         "findings": [asdict(f) for f in results.findings],
+        "notes": list(results.notes),
         "errors": [{"path": c.path, "line": c.line, "message": c.error} for c in results.errors],
         "summary": {
             "files": results.files, "findings": len(results.findings),

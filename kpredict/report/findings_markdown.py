@@ -23,4 +23,5 @@ def render(results: Results) -> str:
         lines.append("")
     for c in results.errors:
         lines.append(f"- `{c.path}` was not read: {_cell(c.error)}")
+    lines += [f"- {_cell(note)}" for note in results.notes]
     return "\n".join(lines).rstrip() + "\n"

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 
 from kpredict.findings.finding import Confidence, Finding
 from kpredict.findings.registry import rules
@@ -35,10 +36,10 @@ def render(results: Results, version: str) -> str:
     notices = [
         {
             "level": "error", "message": {"text": c.error},
-            "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(c.path)}}}],
+            "locations": [_at(c.path, {"startLine": c.line} if c.line else None)],
         }
         for c in results.errors
-    ]  # fmt: skip
+    ] + [{"level": "note", "message": {"text": note}} for note in results.notes]  # fmt: skip
     run: dict[str, Any] = {
         "tool": {
             "driver": {
@@ -67,18 +68,19 @@ def _rule(code: str) -> dict[str, Any]:
 
 
 def _result(f: Finding, index: int, number: int) -> dict[str, Any]:
+    """One result. A notebook's lines are of its cell, so the message names the cell."""
     region: dict[str, Any] = {"startLine": f.line, "startColumn": f.column}
     if f.end_line is not None and f.end_line > f.line:
         region["endLine"] = f.end_line
     mark = hashlib.sha256("\0".join([*f.key, str(number)]).encode()).hexdigest()[:32]
     return {
         "ruleId": f.code, "ruleIndex": index, "level": level(f.code),
-        "message": {"text": f"{f.name}: {f.message}"},
+        "message": {
+            "text": f"{f.name}: {f.message}" + (f" (cell {f.cell})" if f.cell is not None else "")
+        },
         "locations": [
             {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": _uri(f.path)}, "region": region,
-                },
+                **_at(f.path, region),
                 "logicalLocations": [{"fullyQualifiedName": f.function or "<module>"}],
             }
         ],
@@ -87,7 +89,12 @@ def _result(f: Finding, index: int, number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _uri(path: str) -> str:
-    from urllib.parse import quote
+def _at(path: str, region: dict[str, Any] | None) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(path)}}
+    return {"physicalLocation": place | ({"region": region} if region else {})}
 
-    return quote(PurePath(path).as_posix())
+
+def _uri(path: str) -> str:
+    """Relative paths stay so, as code scanning wants them; absolute ones become file URIs."""
+    plain = PurePath(path)
+    return plain.as_uri() if plain.is_absolute() else quote(plain.as_posix())
