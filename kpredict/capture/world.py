@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from kpredict.capture.convert import Converter
 from kpredict.capture.cuda_api import cuda_api
 from kpredict.capture.device_runtime import device_runtime
+from kpredict.capture.disguise import undetected
 from kpredict.capture.mode import PretendGpu
 from kpredict.capture.modules import movable_modules
 from kpredict.capture.profilers import unmeasured
@@ -90,6 +91,7 @@ def pretend_cuda(target: str | Target | None = None) -> Iterator[World]:
             stack.enter_context(dataless_tensors())
             stack.enter_context(unmeasured(world.mode))
             stack.enter_context(_foreach_takes_fakes())
+            stack.enter_context(undetected())
             stack.enter_context(world.mode)
             yield world
     finally:

@@ -208,3 +208,15 @@ def test_synchronize_is_kept_in_order(world: World) -> None:
     assert ops_of(world, wait) == [
         "aten.relu.default", "kpredict.synchronize.default", "aten.exp.default",
     ]  # fmt: skip
+
+
+def test_code_outside_of_torch_does_not_learn_that_a_tensor_is_fake() -> None:
+    heard = {
+        "__name__": "somebodys_library", "torch": torch, "x": torch.ones(3, device="cuda"),
+        "fake_tensor": torch._subclasses.fake_tensor,
+    }  # fmt: skip
+    exec("fake = isinstance(x, (torch._subclasses.FakeTensor, fake_tensor.FakeTensor))", heard)
+    assert heard["fake"] is False
+    heard["__name__"] = "torch.somewhere"
+    exec("fake = isinstance(x, torch._subclasses.FakeTensor)", heard)
+    assert heard["fake"] is True

@@ -1,0 +1,45 @@
+"""Code that asks whether a tensor is fake hears no, as it would on a GPU.
+
+Libraries take other ways for fake tensors than for real ones (transformers keeps an attention mask
+that it would drop). Outside of torch and of this package the class they compare with therefore
+has no instances.
+
+Private API touched: `torch._subclasses`, `torch._subclasses.fake_tensor`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+_INSIDERS = ("torch", "kpredict")
+_ASKED = (torch._subclasses, torch._subclasses.fake_tensor)
+
+
+class NoTensor:
+    """What outsiders get as `FakeTensor`: nothing is an instance of it."""
+
+
+class _Disguised(ModuleType):
+    @property
+    def FakeTensor(self) -> type:  # noqa: N802 - the name that outsiders ask for
+        asker = sys._getframe(1).f_globals.get("__name__", "")
+        return FakeTensor if asker.partition(".")[0] in _INSIDERS else NoTensor
+
+
+@contextmanager
+def undetected() -> Iterator[None]:
+    """While entered, `torch._subclasses.FakeTensor` depends on who asks."""
+    before = [module.__class__ for module in _ASKED]
+    for module in _ASKED:
+        module.__class__ = _Disguised
+    try:
+        yield
+    finally:
+        for module, kind in zip(_ASKED, before, strict=True):
+            module.__class__ = kind
