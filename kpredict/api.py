@@ -45,6 +45,7 @@ def predict(
     optimizer: Optimizer | None = None,
     target: str | Target | None = None,
     assume: Mapping[int | str, float] | None = None,
+    compile_options: Mapping[str, Any] | None = None,
 ) -> Prediction:
     """What `fn(*args, **kwargs)` would launch on the target GPU, without one.
 
@@ -53,7 +54,8 @@ def predict(
     the parameters of modules, stand for the same arrays on the GPU; they are not changed, and what
     a function closes over stays on the CPU. `phases` may add "backward" (from a
     returned scalar, else the sum of the outputs) and "step" (of `optimizer`). `assume` gives
-    values of data-dependent reads by source line or "*".
+    values of data-dependent reads by source line or "*". `compile_options` are torch.compile's
+    (mode, options, dynamic, fullgraph) in the compiled plan.
 
     The report has one entry: `report.eager.forward.kernels`, `report.compiled.forward.launches`,
     `report.to_json()`, `str(report)`. Raises what `fn` raises, and KpredictError.
@@ -63,7 +65,7 @@ def predict(
     file, line = _place(fn)
     call = Call(
         fn, args, kwargs or {}, wanted, optimizer, stated=assume or {}, file=file,
-        compiles=Mode.AS_WRITTEN in modes,
+        compiles=Mode.AS_WRITTEN in modes, compile_options=compile_options or {},
     )  # fmt: skip
     inside = current_world() is not None
     with pretend_cuda(None if inside else target) as world:

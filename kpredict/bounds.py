@@ -6,7 +6,6 @@ real kernels reach neither figure, and arrays that stay in the cache may beat me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kpredict.model import Kind, Launch, Plan, Target
@@ -52,12 +51,11 @@ def launch_bound(launch: Launch, target: Target) -> tuple[float, float]:
 def plan_bound(plan: Plan, target: Target) -> Bound:
     """The bound of a whole plan: launches run one after another on one stream."""
     each = [launch_bound(launch, target) for launch in plan.launches]
-    count = sum(_calls(launch) for launch in plan.launches) - _replayed(plan.launches)
     return Bound(
         sum(m for m, _ in each),
         sum(c for _, c in each),
         sum(max(m, c) for m, c in each),
-        count * target.launch_us,
+        plan.host_launches.lo * target.launch_us,
     )
 
 
@@ -65,16 +63,6 @@ def ratio(eager: Plan, compiled: Plan, target: Target) -> float:
     """How much less time compiling can need: eager's bound over the compiled one's."""
     after = plan_bound(compiled, target).total
     return plan_bound(eager, target).total / after if after else 1.0
-
-
-def _calls(launch: Launch) -> int:
-    return 0 if launch.kind is Kind.SYNC else launch.count.lo
-
-
-def _replayed(launches: Sequence[Launch]) -> int:
-    """Launches saved by CUDA graphs: each graph is one."""
-    inside = [launch for launch in launches if launch.because.startswith("in CUDA graph")]
-    return sum(_calls(launch) for launch in inside) - len({launch.because for launch in inside})
 
 
 def _peak(launch: Launch, target: Target) -> float:

@@ -220,7 +220,8 @@ class Op:
     dtypes, devices, layouts and memory formats are strings. `outputs` are the results in order
     (nested lists flattened). A backward op has the span of the forward op it differentiates.
     `tags` holds "view", "pointwise" and "reduction" as torch tags its ops. `assumed` is the number
-    that a data-dependent op was told instead of reading the device.
+    that a data-dependent op was told instead of reading the device. `precision` is that of float32
+    products as the user's code had set it for this kind of op: "ieee", "tf32" or "" (not told).
     """
 
     name: str
@@ -234,6 +235,7 @@ class Op:
     tags: frozenset[str] = frozenset()
     grad_enabled: bool = False
     assumed: float | None = None
+    precision: str = ""
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]
@@ -303,7 +305,10 @@ class Launch:
 
     `count` is how many kernels it is (a library call is an interval; memcpy, memset and sync are
     one each). `expected` is the most likely count of an interval. `ops` are the ATen ops and
-    `lines` the source lines it covers. `region` names the compiled region, if any.
+    `lines` the source lines it covers. `region` names the compiled region, if any. `replay` is
+    the number of the CUDA graph launch that replays it, counted from 1 within its plan; 0: none.
+    `flops` are those of its matrix products, `precision` how they are made of float32: "ieee",
+    "tf32", "3xtf32" (three TF32 products for one), "" as the dtype says.
     """
 
     kind: Kind
@@ -322,6 +327,8 @@ class Launch:
     phase: Phase = Phase.FORWARD
     region: str = ""
     flops: int = 0
+    replay: int = 0
+    precision: str = ""
 
     @property
     def moved(self) -> int:
@@ -407,6 +414,20 @@ class Plan:
     def kernels(self) -> Count:
         """Kernels, those inside library calls included."""
         return self.count(Kind.KERNEL, Kind.LIBRARY)
+
+    @property
+    def graph_launches(self) -> int:
+        """How often a CUDA graph is launched."""
+        return len({launch.replay for launch in self.launches if launch.replay})
+
+    @property
+    def host_launches(self) -> Count:
+        """What the host tells the device to do: a CUDA graph is one launch, whatever it holds."""
+        total = Count.exactly(self.graph_launches)
+        for launch in self.launches:
+            if not launch.replay and launch.kind is not Kind.SYNC:
+                total += launch.count
+        return total
 
     @property
     def library_calls(self) -> int:

@@ -39,6 +39,7 @@ class Call:
     file: str = ""
     warmups: int = 1
     compiles: bool = False
+    compile_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def _compiled(world: World, call: Call) -> tuple[Phases, Captured]:
     """What `torch.compile` of the callable launches; the optimizer stays eager unless asked."""
     from kpredict.compiled.run import compiling
 
-    with compiling(world) as compiler:
+    with compiling(world, call.compile_options) as compiler:
         fn = compiler.wrap(uncompiled(call.fn))
         optimizer = call.optimizer
         if optimizer is not None and call.compile_optimizer:

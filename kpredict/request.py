@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kpredict.model import KpredictError, Mode, Phase
+from kpredict.plugins import NONE, Plugins
 
 FORWARD = (Phase.FORWARD,)
 TRAINING = (Phase.FORWARD, Phase.BACKWARD, Phase.STEP)
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,10 @@ class Request:
     empty for every one whose inputs can be known. `inputs` are `NAME=SPEC` texts as in `--input`.
     `phases` None means what the file's MODE says, else forward. `train` and `grad` None mean what
     the phases imply. `stated` maps a line, or "*", to the value a device read gives there.
+    `compile_options` are torch.compile's (mode, dynamic, fullgraph) in the compiled plan, over what
+    the file's own call says.
     `rules` are the user's own, as rows (`eager.user_rules.UserRow`); `entry_inputs` are inputs by
-    entry, as the configuration gives them.
+    entry, as the configuration gives them; `plugins` are modules to import before the file.
     """
 
     file: str
@@ -42,6 +46,8 @@ class Request:
     timeout: float = 120.0
     rules: tuple[Any, ...] = ()
     entry_inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    plugins: Plugins = field(default=NONE, kw_only=True)
+    compile_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def split_path(text: str) -> tuple[str, str]:

@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "kpredict"
 MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "targets": {"model"},
-    "request": {"model"},
+    "plugins": {"model"},
+    "request": {"model", "plugins"},
     "config": {"model", "targets"},
     "graph": {"model"},
     "bounds": {"model"},
@@ -30,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "model",
         "targets",
         "request",
+        "plugins",
         "plans",
         "session",
         "source",
@@ -38,7 +40,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "capture",
     },
     "findings": {"model", "config", "source", "eager", "targets", "report", "graph", "verify"},
-    "session": {"model", "targets", "request", "source", "plans", "capture", "eager", "graph"},
+    "session": {
+        "model", "targets", "request", "plugins", "source", "plans", "capture", "eager", "graph",
+        "compiled",
+    },
     "api": {"model", "targets", "capture", "plans", "eager", "compiled", "session", "report"},
 }
 TOP = {"cli", "commands", "__init__", "__main__", "testing", "pytest_plugin"}  # may import all

@@ -19,7 +19,7 @@ from kpredict.capture.values import ANSWERS, Values
 from kpredict.model import Op, Phase, Span
 
 _NEVER_USERS = (
-    torch.__path__[0], str(Path(__file__).parents[1]), "<frozen", "<string>", "<eval_with_key>",
+    torch.__path__[0], str(Path(__file__).parents[1]), "<frozen", "<string>", "<eval_with_key>", "<region",
 )  # fmt: skip
 _STDLIB = sysconfig.get_path("stdlib")
 _CALL_MODULE = torch.nn.Module._call_impl.__code__

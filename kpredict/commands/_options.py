@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpredict.model import KpredictError, Mode, Phase
-from kpredict.request import FORWARD, TRAINING, Request, parse_dims, parse_stated, split_path
+from kpredict.plugins import Plugins
+from kpredict.request import (
+    COMPILE_MODES,
+    FORWARD,
+    TRAINING,
+    Request,
+    parse_dims,
+    parse_stated,
+    split_path,
+)
 
 if TYPE_CHECKING:
     from kpredict.config import Config
@@ -62,6 +71,16 @@ analysis_options = _compose(
         help="In the compiled plan, compile the optimizer's step too.",
     ),
     click.option(
+        "--compile-mode", type=click.Choice(COMPILE_MODES),
+        help="torch.compile's mode in the compiled plan; default what the file's own call says.",
+    ),
+    click.option(
+        "--dynamic/--no-dynamic", default=None, help="torch.compile's dynamic=, likewise."
+    ),
+    click.option(
+        "--fullgraph", is_flag=True, help="A graph break is an error in the compiled plan."
+    ),
+    click.option(
         "--assume", multiple=True, metavar="LINE=VALUE",
         help="What a read of the device's data on LINE gives; '*=VALUE' for every one.",
     ),
@@ -95,6 +114,9 @@ def requests(
     grad: bool | None = None,
     modes: Sequence[str] = (),
     compile_optimizer: bool = False,
+    compile_mode: str | None = None,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
     assume: Sequence[str] = (),
     timeout: float = 120.0,
     target: str | None = None,
@@ -120,12 +142,14 @@ def requests(
             names.setdefault(found, []).extend([name] if name else [])
     rules = tuple(parse_rows(config.rules))
     chosen = tuple(Mode(m) for m in modes) or tuple(Mode)
+    given = {"mode": compile_mode, "dynamic": dynamic, "fullgraph": fullgraph or None}
+    options = {name: value for name, value in given.items() if value is not None}
     wanted: tuple[Phase, ...] | None = {"forward": FORWARD, "training": TRAINING}.get(phases or "")
     return [
         Request(
             file, tuple(entry), tuple(inputs), parse_dims(dims), chosen, wanted, train, grad,
             compile_optimizer, parse_stated(assume), target, int(cuda) if cuda else None, timeout,
-            rules, entry_inputs(config, file),
+            rules, entry_inputs(config, file), options, plugins=plugins_of(config),
         )
         for file, entry in names.items()
     ]  # fmt: skip
@@ -137,6 +161,11 @@ def config_for(paths: Sequence[str]) -> Config:
 
     start = Path(split_path(paths[0])[0]) if paths else Path()
     return load(find_file(start if start.is_dir() else start.parent))
+
+
+def plugins_of(config: Config) -> Plugins:
+    """The modules with the user's own rules, and where they lie."""
+    return Plugins(config.plugins, str(config.root or Path().resolve()))
 
 
 def entry_inputs(config: Config, file: str) -> dict[str, tuple[str, ...]]:

@@ -37,6 +37,11 @@ class Builder:
         """A choice by timing was left out: said of the region under way."""
         self._undecided[what] = None
 
+    def refused(self, why: str) -> None:
+        """The region compiled last becomes no CUDA graph."""
+        if self._regions:
+            self._regions[-1].notes += (why,)
+
     def listen(self, patches: Patches) -> None:
         patches.wrap(f"{_INDUCTOR}.graph", "GraphLowering.compile_to_module", self._compile)
         patches.wrap(f"{_INDUCTOR}.scheduler", "Scheduler.enter_context", self._node)

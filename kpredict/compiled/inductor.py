@@ -47,7 +47,7 @@ def inductor(world: World, regions: list[Region] | None = None) -> Iterator[None
         _kernels_stand_in(patches)
         constants_on_cpu(patches)
         templates_stand_in(patches)
-        graphs_stand_in(patches, world.mode)
+        graphs_stand_in(patches, world.mode, builder.refused)
         timings_are_absent(patches, world.target, builder.undecided)
         builder.listen(patches)
         for config, values in _SETTINGS.items():

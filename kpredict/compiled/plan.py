@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kpredict.compiled.reasons import Made, find_barriers
 from kpredict.compiled.region import (
+    Copied,
     Ended,
     Entered,
     Launched,
@@ -18,6 +19,7 @@ from kpredict.compiled.region import (
     Reached,
     Region,
     Replayed,
+    Ungraphed,
 )
 from kpredict.eager.predict import launches_of
 from kpredict.graph import round_trips
@@ -50,8 +52,9 @@ class _Stream:
     unknowns: list[Unknown] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     nodes: list[Node | None] = field(default_factory=list)
-    graph: int | None = None
-    replays: dict[int, int] = field(default_factory=dict)
+    copying: int | None = None
+    replay: int = 0
+    replays: dict[int, tuple[int, int]] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
 
     def take(self, item: object) -> None:
@@ -65,10 +68,16 @@ class _Stream:
                 self.nodes.pop()
             case Reached() if self.nodes:
                 self.nodes[-1] = item.node
+            case Ungraphed():
+                self.notes[item.reason] = None
+            case Copied():
+                self.copying = item.number
             case Replayed():
-                self.graph = item.number
+                self.copying = None
+                self.replays[len(self.replays) + 1] = item.number, 0
+                self.replay = len(self.replays)
             case Ended():
-                self.graph = None
+                self.replay = 0
             case Launched():
                 self._keep(_generated(item, self.region, self.node))
             case Op():
@@ -84,8 +93,9 @@ class _Stream:
 
     def graph_notes(self) -> list[str]:
         return [
-            f"CUDA graph {number}: one graph launch replays {count} of these"
-            for number, count in self.replays.items()
+            f"CUDA graph {graph}: one graph launch replays {count} of these"
+            for graph, count in self.replays.values()
+            if count
         ]
 
     def _by_rule(self, op: Op) -> None:
@@ -100,9 +110,14 @@ class _Stream:
             self.unknowns.append(replace(unknown, lines=lines or unknown.lines))
 
     def _keep(self, launch: Launch) -> None:
-        if self.graph is not None:
-            self.replays[self.graph] = self.replays.get(self.graph, 0) + 1
-            launch = replace(launch, because=launch.because or f"in CUDA graph {self.graph}")
+        if self.replay:
+            graph, count = self.replays[self.replay]
+            self.replays[self.replay] = graph, count + 1
+            because = launch.because or f"in CUDA graph {graph}"
+            launch = replace(launch, because=because, replay=self.replay)
+        elif self.copying is not None:
+            because = f"copies inputs to the addresses that CUDA graph {self.copying} reads"
+            launch = replace(launch, because=because, lines=())
         self.made.append(Made(launch, self.region, self.node))
 
 

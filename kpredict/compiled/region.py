@@ -98,6 +98,20 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Copied:
+    """What follows, until `Replayed`, copies inputs to the addresses of CUDA graph `number`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ungraphed:
+    """A region that would be a CUDA graph runs without, for the reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """What follows, until `Ended`, is replayed by one launch of CUDA graph `number`."""
 
@@ -109,4 +123,4 @@ class Ended:
     number: int
 
 
-Mark = Entered | Reached | Launched | Left | Replayed | Ended
+Mark = Entered | Reached | Launched | Left | Copied | Ungraphed | Replayed | Ended

@@ -17,6 +17,7 @@ from kpredict.capture.run import Captured
 from kpredict.capture.world import World
 from kpredict.compiled.dynamo import Heard, Kind, dynamo, why_compile_failed
 from kpredict.compiled.inductor import inductor
+from kpredict.compiled.options import in_words
 from kpredict.compiled.plan import predict_compiled
 from kpredict.compiled.region import Region
 from kpredict.model import GraphBreak, KpredictError, Phase, Plan
@@ -54,6 +55,7 @@ class Compiler:
         }
 
     def _notes(self, phase: Phase) -> list[str]:
+        options = [f"compiled by {in_words(self.options)}"] if self.options else []
         skipped = [
             f"torch.compile skips {_where(s)}, all of it runs eagerly: {s.reason}"
             for s in self.heard.of(Kind.SKIP, phase)
@@ -62,7 +64,7 @@ class Compiler:
             f"torch.compile compiles {_where(r)} again: {r.reason}"
             for r in self.heard.of(Kind.RECOMPILE, phase)
         ]
-        return skipped + recompiled
+        return options + skipped + recompiled
 
 
 def _where(said: GraphBreak) -> str:

@@ -93,6 +93,8 @@ def plan_document(
         "memcpy": plan.memcpy.hi,
         "memset": plan.memset.hi,
         "syncs": plan.syncs.hi,
+        "cuda_graphs": plan.graph_launches,
+        "host_launches": _count(plan.host_launches),
         "transfers": {"arrays": arrays, "bytes": size},
         "round_trips": {"arrays": len(plan.round_trips), "bytes": plan.round_trip_bytes},
         "launches": [_launch(launch, names, file) for launch in plan.launches],
@@ -135,6 +137,7 @@ def _launch(launch: Launch, names: Mapping[int, str], file: str | None) -> dict[
         "grid": list(launch.grid) if launch.grid else None,
         "block": list(launch.block) if launch.block else None,
         "flops": launch.flops,
+        "cuda_graph": launch.replay or None,
     }
 
 

@@ -55,6 +55,7 @@ def _launch_cells(
         f"#{number}", "" if phase is Phase.FORWARD else phase.value, launch.name, count, ops,
         places(launch.lines, file, 0 if style.verbose else 4), arrays,
         size(launch.moved) if launch.moved else "",
+        f"in CUDA graph launch {launch.replay}" if launch.replay else "",
     ]  # fmt: skip
     if style.verbose:
         cells.append(f"{launch.threads:,} threads" if launch.threads else "")

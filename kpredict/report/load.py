@@ -132,6 +132,7 @@ def _plan(file: str, p: Json, storages: dict[str, int], doubts: Mapping[str, Any
             Phase(x.get("phase", "forward")),
             x.get("region", ""),
             x.get("flops", 0),
+            x.get("cuda_graph") or 0,
         )
 
     return Plan(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kpredict.model import ZERO, Entry, Mode, Phase, Plan, Report, Span, Target
+from kpredict.model import ZERO, Entry, Mode, Phase, Phases, Plan, Report, Span, Target
 from kpredict.report.gutter import annotated
 from kpredict.report.launches import launch_tables, places
 from kpredict.report.quantities import expected, listed, plural, size
@@ -108,12 +108,25 @@ def answer(entry: Entry, target: Target) -> str:
 
 def _comparison(entry: Entry) -> str:
     sums = {m: _total(list(ps)) for m, ps in entry.plans.items()}
-    told = [f"{TITLES[m]} {plural(sums[m].kernels, 'kernel')}" for m in Mode if m in sums]
+    told = [
+        f"{TITLES[m]} {plural(sums[m].kernels, 'kernel')}{_in_graphs(entry.plans[m])}"
+        for m in Mode
+        if m in sums
+    ]
     text = ", ".join(told)
     if Mode.EAGER in sums and Mode.COMPILED in sums:
         before, after = sums[Mode.EAGER], sums[Mode.COMPILED]
         text += f"; {_saved(before, after)}"
     return text
+
+
+def _in_graphs(phases: Phases) -> str:
+    """How few launches the host makes of them, where CUDA graphs replay some."""
+    if not any(plan.graph_launches for _, plan in phases):
+        return ""
+    launches = sum((plan.host_launches for _, plan in phases), ZERO)
+    graphs = plural(sum(plan.graph_launches for _, plan in phases), "CUDA graph")
+    return f" in {plural(launches, 'host launch', 'host launches')} ({graphs})"
 
 
 def _saved(before: Plan, after: Plan) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kpredict.model import Count, Mode, Phase, Plan
-from kpredict.report.quantities import expected, likely, size
+from kpredict.report.quantities import expected, likely, plural, size
 from kpredict.report.style import TITLES, Style, aligned
 
 
@@ -19,6 +19,8 @@ def totals(phase: Phase, plans: Mapping[Mode, Plan], style: Style) -> Iterator[s
     for measure in _MEASURES:
         values = [measure.cell(plans[m]) for m in modes]
         if measure.label in _OPTIONAL and all(v == "0" for v in values):
+            continue
+        if measure.label == _HOST and not any(plans[m].graph_launches for m in modes):
             continue
         line = [measure.label, *values]
         if compare:
@@ -58,6 +60,14 @@ def _trips(plan: Plan) -> tuple[int, int]:
     return len(plan.round_trips), plan.round_trip_bytes
 
 
+def _host(plan: Plan) -> str:
+    graphs = plan.graph_launches
+    return f"{plan.host_launches}" + (f" ({plural(graphs, 'CUDA graph')})" if graphs else "")
+
+
+_HOST = "host launches"
+
+
 @dataclass(frozen=True, slots=True)
 class _Measure:
     """One row of the totals: its label, a plan's cell, and what the second plan saves."""
@@ -76,6 +86,7 @@ _MEASURES = (
     ),
     _Measure("memcpy", lambda p: str(p.memcpy), lambda a, b: _less(a.memcpy, b.memcpy)),
     _Measure("memset", lambda p: str(p.memset), lambda a, b: _less(a.memset, b.memset)),
+    _Measure(_HOST, _host, lambda a, b: _less(a.host_launches, b.host_launches)),
     _Measure("syncs", lambda p: str(p.syncs), lambda a, b: _less(a.syncs, b.syncs)),
     _Measure(
         "transfers", lambda p: _arrays(*p.transfers), lambda a, b: _fewer(a.transfers, b.transfers)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from kpredict.compiled.options import Noted, merge
 from kpredict.model import Phase
 from kpredict.plans import Call
 from kpredict.request import FORWARD, TRAINING, Request
@@ -25,12 +26,14 @@ from kpredict.source.nouns import EntryKind, EntryPoint, Source
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A file that was imported: its source, its namespace, the calls seen while it ran."""
+    """A file that was imported: its source, its namespace, the calls seen while it ran, and what
+    its own torch.compile calls ask for."""
 
     source: Source
     namespace: Mapping[str, Any]
     seen: Mapping[str, Seen]
     path: str
+    noted: Noted = field(default_factory=Noted)
 
 
 def owner_of(entry: EntryPoint) -> str:
@@ -173,8 +176,14 @@ def _call(
     return Call(
         fn, args, kwargs, phases, optimizer, request.compile_optimizer, grad,
         stated_values(loaded.source, request), module, loaded.path,
-        compiles="torch.compile" in loaded.source.text,
+        compiles=compiles(loaded.source),
+        compile_options=merge(loaded.noted.of(fn), request.compile_options),
     )  # fmt: skip
+
+
+def compiles(source: Source) -> bool:
+    """Whether the file's text compiles something itself."""
+    return "torch.compile" in source.text or ".compile(" in source.text
 
 
 def stated_values(source: Source, request: Request) -> dict[int | str, float]:

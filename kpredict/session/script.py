@@ -6,13 +6,15 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 from kpredict.capture.world import World
+from kpredict.compiled.options import noting_compile_calls
 from kpredict.model import Entry, Failure, Mode, Phases
 from kpredict.plans import Call
 from kpredict.request import Request
 from kpredict.session.answer import answer_call
-from kpredict.session.arguments import Loaded, stated_values
+from kpredict.session.arguments import Loaded, compiles, stated_values
 from kpredict.session.faults import failure
 from kpredict.session.load import execute, prepare
 from kpredict.session.observe import Observer
@@ -32,6 +34,14 @@ def load(
     fault is a Failure. Raises what the file raises when nothing can be made of it.
     """
     module = prepare(path)
+    with noting_compile_calls() as noted:
+        loaded, found = _load(request, source, world, path, module)
+    return replace(loaded, noted=noted), found
+
+
+def _load(
+    request: Request, source: Source, world: World, path: Path, module: ModuleType
+) -> tuple[Loaded, Entry | Failure | None]:
     if known_without_running(source, request):
         execute(module, source.text)
         return Loaded(source, module.__dict__, {}, str(path)), None
@@ -66,8 +76,7 @@ def _run(
 ) -> Entry | None:
     """Run the whole file once; its own entry, when it made the GPU do something."""
     values = stated_values(source, request)
-    compiles = "torch.compile" in source.text
-    call = Call(script, stated=values, warmups=0, file=str(path), compiles=compiles)
+    call = Call(script, stated=values, warmups=0, file=str(path), compiles=compiles(source))
     modes = [Mode.EAGER, *(m for m in request.modes if m is Mode.AS_WRITTEN)]
     entry, failures = answer_call(request, source, world, call, SCRIPT, 1, (), modes)
     if Mode.EAGER in failures:
