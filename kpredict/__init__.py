@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from kpredict.api import predict as predict
     from kpredict.api import pretend_cuda as pretend_cuda
     from kpredict.eager.registry import rule_of_user as rule
+    from kpredict.findings.registry import finding_rule as finding_rule
 
-__all__ = ["__version__", "predict", "pretend_cuda", "rule"]
+__all__ = ["__version__", "finding_rule", "predict", "pretend_cuda", "rule"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,6 +21,10 @@ def __getattr__(name: str) -> Any:
         from kpredict.eager.registry import rule_of_user
 
         return rule_of_user
+    if name == "finding_rule":
+        from kpredict.findings.registry import finding_rule
+
+        return finding_rule
     if name in ("predict", "pretend_cuda"):
         from kpredict import api
 

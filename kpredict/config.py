@@ -7,7 +7,7 @@ goes before the environment (`KPREDICT_CHECK_SELECT` and the like), the environm
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -149,12 +149,14 @@ def first(*choices: Any) -> Any:
     return next((c for c in choices if c is not None and c != ()), None)
 
 
-def split_codes(texts: Sequence[str]) -> tuple[str, ...]:
-    """`["KP1,KP203", "KP3"]` → three prefixes, upper case. Raises KpredictError for others."""
+def split_codes(texts: Sequence[str], codes: Iterable[str]) -> tuple[str, ...]:
+    """`["KP1,KP203", "KP3"]` → three prefixes, upper case. Raises KpredictError for what begins
+    none of `codes`."""
+    known = tuple(codes)
     out = tuple(p.strip().upper() for t in texts for p in t.split(",") if p.strip())
     for p in out:
-        if p != "ALL" and not (p.startswith("KP") and (p[2:].isdigit() or p == "KP")):
-            raise KpredictError(
-                f"{p!r} is no code.", "Codes look like KP1 or KP203; `kpredict explain KP101`."
-            )
+        if p != "ALL" and not any(code.startswith(p) for code in known):
+            near = get_close_matches(p, known, 1, 0.6)
+            hint = f"Did you mean {near[0]}?" if near else "Codes look like KP1 or KP203."
+            raise KpredictError(f"No rule has a code that begins with {p!r}.", hint)
     return out

@@ -56,6 +56,7 @@ FORMATS = ("text", "json", "github", "sarif", "markdown", "junit")
 )
 @click.option("--config", metavar="FILE", help="A pyproject.toml to read instead of the nearest.")
 @click.option("--isolated", is_flag=True, help="Read no configuration.")
+@click.option("--no-plugins", is_flag=True, help="Load no plugins of the configuration.")
 @click.option("--stdin-filename", default="<stdin>", metavar="NAME", help="What `-` is called.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 in spite of findings.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -73,7 +74,7 @@ def command(
     from kpredict.findings.results import gather
     from kpredict.findings.run import check_files
 
-    settings = _Settings(paths, flags)
+    settings = _Settings(paths, static, flags)
     if flags["show_settings"]:
         emit(settings.text(), output)
         return 0
@@ -98,12 +99,16 @@ def command(
 class _Settings:
     """Flags over environment over file."""
 
-    def __init__(self, paths: Sequence[str], flags: dict[str, Any]) -> None:
+    def __init__(self, paths: Sequence[str], static: bool, flags: dict[str, Any]) -> None:
         from kpredict.config import Config, find_file, first, load, split_codes
+        from kpredict.eager.user_rules import parse_rows, register
         from kpredict.findings.cache import FOLDER, Cache, stamp
         from kpredict.findings.files import files_of
         from kpredict.findings.options import Budget, Options
         from kpredict.findings.reading import Limits
+        from kpredict.findings.registry import rules
+        from kpredict.plugins import NONE, Plugins
+        from kpredict.plugins import load as load_plugins
         from kpredict.request import split_path
         from kpredict.targets import target
 
@@ -130,6 +135,10 @@ class _Settings:
             if not self.names:
                 raise KpredictError("A budget needs an entry.", "Write PATH::NAME --max-eager N.")
             budgets = {f"{f}::{n}": asked for f, n in self.names} | budgets
+        register(parse_rows(config.rules))
+        self.plugins = NONE if flags["no_plugins"] else (
+            Plugins(config.plugins, str((config.root or Path()).resolve())))  # fmt: skip
+        code_of_user = load_plugins(self.plugins, static=static) + repr(config.rules)
         default = Limits()
         limits = Limits(
             first(flags["chain"], config.chain, default.chain),
@@ -137,9 +146,9 @@ class _Settings:
             first(flags["tiny"], config.tiny, default.tiny),
         )
         self.options = Options(
-            first(split_codes(flags["select"]), split_codes(config.select)) or (),
-            first(split_codes(flags["ignore"]), split_codes(config.ignore)) or (),
-            limits, target(first(flags["target"], config.target)), budgets,
+            split_codes(first(flags["select"], config.select) or (), rules()),
+            split_codes(first(flags["ignore"], config.ignore) or (), rules()),
+            limits, target(first(flags["target"], config.target)), budgets, code_of_user,
         )  # fmt: skip
         self.files = files_of([f for f, _ in split], (*config.exclude, *flags["exclude"]))
         self.jobs: int = first(flags["jobs"], config.jobs, os.cpu_count() or 1)
@@ -161,6 +170,7 @@ class _Settings:
             f"config: {self.config_file or 'none'}", f"rules: {rules}",
             f"target: {self.options.target.name}", f"limits: {self.options.limits}",
             f"baseline: {self.baseline_path or 'none'}", f"jobs: {self.jobs}",
+            f"plugins: {', '.join(self.plugins.names) or 'none'}",
             *(f"budget: {k} {b}" for k, b in self.options.budgets.items()),
             *(f"file: {f}" for f in self.files),
         ]  # fmt: skip
@@ -181,6 +191,7 @@ def _progress(total: int, quiet: bool) -> Any:
 
 def _deeper(settings: _Settings, findings: list[Any], notes: list[str]) -> list[Any]:
     """Run the files that have findings or budgets, once, and let the plans decide."""
+    from dataclasses import replace
     from importlib.util import find_spec
 
     from kpredict.findings.confirm import budgets_of_report, confirm
@@ -220,7 +231,7 @@ def _deeper(settings: _Settings, findings: list[Any], notes: list[str]) -> list[
         ]
         asked += requests([f"{path}::{n}" for n in names] or [path], inputs=told, modes=modes,
                           target=settings.options.target.name)  # fmt: skip
-    report = analyse(asked)
+    report = analyse([replace(r, plugins=settings.plugins) for r in asked])
     kept = [f for f in confirm(findings, report) if f.code not in ("KP401", "KP402")]
     kept += [f for f in findings if f.code in ("KP401", "KP402") and not any(
         e.name.split(".")[0] == f.function.split(".")[0] for e in report.entries)]  # fmt: skip

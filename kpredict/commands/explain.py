@@ -7,6 +7,7 @@ else None.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from inspect import cleandoc
@@ -46,10 +47,15 @@ def explain_code(topic: str) -> str | None:
     from kpredict.findings.registry import rules
 
     code = topic.upper()
+    if not code.startswith("KP") and re.fullmatch(r"[A-Z]{2,}\d{1,3}", code):
+        from kpredict.commands._options import config_for, plugins_of
+        from kpredict.plugins import load
+
+        load(plugins_of(config_for(())))  # only here: the code is none of ours
     if code in rules():
         rule = rules()[code]
         return f"{rule.code} {rule.name}\n\n{rule.doc}"
-    found = [r for r in rules().values() if code.startswith("KP") and r.code.startswith(code)]
+    found = [r for r in rules().values() if code[:2].isalpha() and r.code.startswith(code)]
     return "\n".join(f"{r.code} {r.name}: {r.summary}" for r in found) or None
 
 

@@ -44,11 +44,12 @@ def command(
     """
     from kpredict.config import split_codes
     from kpredict.findings.in_traces import find_in_trace
-    from kpredict.findings.registry import selected
+    from kpredict.findings.registry import rules, selected
     from kpredict.verify.overview import overview
     from kpredict.verify.trace import read_trace
 
-    codes = {rule.code for rule in selected(split_codes(select), split_codes(ignore))}
+    wanted, unwanted = (split_codes(texts, rules()) for texts in (select, ignore))
+    codes = {rule.code for rule in selected(wanted, unwanted)}
     seen = overview(read_trace(file))
     found = [f for f in find_in_trace(seen, file) if f.code in codes]
     chosen = form or ENDINGS.get(Path(output or "").suffix, "text")

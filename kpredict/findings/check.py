@@ -12,7 +12,7 @@ from kpredict.findings.budgets import check_budgets
 from kpredict.findings.finding import Finding
 from kpredict.findings.options import Options
 from kpredict.findings.reading import File
-from kpredict.findings.registry import rules
+from kpredict.findings.registry import Rule, rules
 from kpredict.source.infer.comments import Suppression, suppressions
 from kpredict.source.infer.entries import read_file
 from kpredict.source.infer.parsing import parse
@@ -52,11 +52,26 @@ def check_text(text: str, path: str, options: Options) -> Checked:
     try:
         reading = read_file(text, path, options.target, tree=tree)
         file = File(reading, options.limits, options.target)
-        found = [f for rule in options.rules for f in rule.check(file)]
+        found: list[Finding] = []
+        for rule in options.rules:
+            try:
+                found += _of_rule(rule, file)
+            except RecursionError:
+                raise
+            except Exception as error:
+                return Checked(path, error=f"rule {rule.code}: {type(error).__name__}: {error}")
         found += [f for f in check_budgets(file, options.budgets) if _is_on(f.code, options)]
     except RecursionError:
         return Checked(path, error="nested too deeply to be read")
     return _settled(path, text, found, options)
+
+
+def _of_rule(rule: Rule, file: File) -> list[Finding]:
+    """What a rule finds; a plugin's must go by its own code."""
+    found = list(rule.check(file))
+    if any(f.code != rule.code for f in found):
+        raise ValueError(f"it reports {found[0].code}; write file.finding({rule.stem!r}, …)")
+    return found
 
 
 def _is_on(code: str, options: Options) -> bool:
@@ -68,7 +83,7 @@ def _settled(path: str, text: str, found: Iterable[Finding], options: Options) -
     unique: dict[tuple[int, int, str], Finding] = {}
     for f in found:
         unique.setdefault((f.line, f.column, f.code), f)
-    comments = suppressions(text)
+    comments = suppressions(text, {code.rstrip("0123456789") for code in rules()})
     used: set[int] = set()
     kept: list[Finding] = []
     hidden = 0

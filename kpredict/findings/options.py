@@ -29,6 +29,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     target: Target = field(default_factory=default_target)
     budgets: Mapping[str, Budget] = field(default_factory=dict)
+    plugins: str = ""  # changes when the code of the user's rules does
 
     @property
     def rules(self) -> list[Rule]:
@@ -38,4 +39,4 @@ class Options:
     def fingerprint(self) -> str:
         """Two checks with the same fingerprint find the same in the same file."""
         return repr((self.select, self.ignore, self.limits, self.target.name, self.target.torch,
-                     sorted(self.budgets.items(), key=lambda kv: kv[0])))  # fmt: skip
+                     sorted(self.budgets.items(), key=lambda kv: kv[0]), self.plugins))  # fmt: skip

@@ -56,14 +56,15 @@ def check_files(
 
 
 def _checked(todo: Sequence[str], options: Options, jobs: int) -> Iterator[Checked]:
-    if jobs <= 1 or len(todo) < FEW:
+    forks = hasattr(os, "fork")
+    if jobs <= 1 or len(todo) < FEW or (options.plugins and not forks):  # a fork has the plugins
         for path in todo:
             yield check_file(path, options)
         return
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    context = get_context("fork" if hasattr(os, "fork") else "spawn")
+    context = get_context("fork" if forks else "spawn")
     chunk = max(1, min(16, len(todo) // (4 * jobs)))
     with ProcessPoolExecutor(min(jobs, len(todo)), context) as pool:
         yield from pool.map(check_file, todo, [options] * len(todo), chunksize=chunk)

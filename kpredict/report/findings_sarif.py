@@ -61,7 +61,7 @@ def _rule(code: str) -> dict[str, Any]:
     return {
         "id": code, "name": "".join(w.capitalize() for w in rule.name.split("-")),
         "shortDescription": {"text": rule.summary},
-        "fullDescription": {"text": rule.part("What it means")},
+        "fullDescription": {"text": rule.part("What it means") or rule.summary},
         "help": {"text": rule.doc, "markdown": rule.doc}, "helpUri": HELP,
         "defaultConfiguration": {"level": level(code)},
     }  # fmt: skip

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from kpredict import plugins
 from kpredict.model import Entry, Failure, KpredictError
 from kpredict.request import Request
 from kpredict.session.ask import Done, Message, Stage
@@ -72,6 +73,7 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
     check_inputs(source, request)
     with pretend_cuda(target) as world:
         try:
+            plugins.load(request.plugins)
             loaded, script = load(request, source, world, Path(request.file).resolve())
         except BaseException as error:
             yield failure(request, error)

@@ -13,6 +13,7 @@ from pathlib import Path
 from kpredict.config import find_file, load
 from kpredict.eager.user_rules import parse_rows
 from kpredict.model import KpredictError, Mode, Phase
+from kpredict.plugins import Plugins
 from kpredict.request import Request, parse_dims, parse_stated, split_path
 from kpredict.verify.answer import FORMATS, Choice, answer, save
 
@@ -29,13 +30,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             file, name = split_path(path)
             names.setdefault(file, []).extend([name] if name else [])
         start = Path(split_path(options.paths[0])[0]).parent
-        rules = tuple(parse_rows(load(find_file(start)).rules))
+        config = load(find_file(start))
+        rules = tuple(parse_rows(config.rules))
         requests = [
             Request(
                 file, tuple(entries), tuple(options.input), parse_dims(options.dim),
                 tuple(Mode(m) for m in options.mode) or tuple(Mode), _PHASES[options.phases],
                 stated=parse_stated(options.assume), target=options.target,
                 timeout=options.timeout, rules=rules,
+                plugins=Plugins(config.plugins, str(config.root or Path().resolve())),
             )
             for file, entries in names.items()
         ]  # fmt: skip

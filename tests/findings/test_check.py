@@ -16,6 +16,7 @@ from kpredict.findings.check import check_text
 from kpredict.findings.files import check_bytes, files_of
 from kpredict.findings.finding import Finding
 from kpredict.findings.options import Budget, Options
+from kpredict.findings.registry import rules
 from kpredict.findings.results import gather
 from kpredict.findings.run import check_files
 from kpredict.model import KpredictError
@@ -226,6 +227,9 @@ def test_configuration_faults(table: dict[str, object], hint: str) -> None:
 
 
 def test_codes() -> None:
-    assert split_codes(["kp1,KP203", "ALL"]) == ("KP1", "KP203", "ALL")
+    assert split_codes(["kp1,KP203", "ALL"], rules()) == ("KP1", "KP203", "ALL")
     with pytest.raises(KpredictError):
-        split_codes(["E501"])
+        split_codes(["E501"], rules())
+    with pytest.raises(KpredictError) as caught:
+        split_codes(["KP110"], rules())
+    assert "Did you mean KP1" in caught.value.hint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from kpredict.model import KpredictError
@@ -29,16 +29,18 @@ class Suppression:
     column: int
 
 
-def suppressions(text: str) -> list[Suppression]:
-    """All suppressions of a file; a comment of its own line is for the next line of code."""
-    if not re.search(r"kpredict:\s*ignore|noqa:\s*[^\n]*KP\d", text, re.I):
+def suppressions(text: str, families: Collection[str] = ("KP",)) -> list[Suppression]:
+    """All suppressions of a file; a comment of its own line is for the next line of code. Of
+    `# noqa` only the codes that begin with one of `families` are ours."""
+    letters = "|".join(families)
+    if not re.search(rf"kpredict:\s*ignore|noqa:\s*[^\n]*(?:{letters})\d", text, re.I):
         return []
     found: list[Suppression] = []
     waiting: list[Suppression] = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
-                made = _suppression(token)
+                made = _suppression(token, tuple(families))
                 if made is None:
                     continue
                 if token.line[: token.start[1]].strip():
@@ -60,7 +62,7 @@ def suppressions(text: str) -> list[Suppression]:
     return found
 
 
-def _suppression(token: tokenize.TokenInfo) -> Suppression | None:
+def _suppression(token: tokenize.TokenInfo, families: tuple[str, ...]) -> Suppression | None:
     line, column = token.start[0], token.start[1] + 1
     ours = _IGNORE.search(token.string)
     if ours:
@@ -68,7 +70,7 @@ def _suppression(token: tokenize.TokenInfo) -> Suppression | None:
         return Suppression(line, codes, ours[2].strip(), line, column)
     noqa = _NOQA.search(token.string)
     if noqa:
-        codes = tuple(c for c in re.split(r"[,\s]+", noqa[1].upper()) if c.startswith("KP"))
+        codes = tuple(c for c in re.split(r"[,\s]+", noqa[1].upper()) if c.rstrip("0123456789") in families)
         return Suppression(line, codes, "", line, column) if codes else None
     return None
 
