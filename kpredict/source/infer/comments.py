@@ -70,7 +70,9 @@ def _suppression(token: tokenize.TokenInfo, families: tuple[str, ...]) -> Suppre
         return Suppression(line, codes, ours[2].strip(), line, column)
     noqa = _NOQA.search(token.string)
     if noqa:
-        codes = tuple(c for c in re.split(r"[,\s]+", noqa[1].upper()) if c.rstrip("0123456789") in families)
+        codes = tuple(
+            c for c in re.split(r"[,\s]+", noqa[1].upper()) if c.rstrip("0123456789") in families
+        )
         return Suppression(line, codes, "", line, column) if codes else None
     return None
 
