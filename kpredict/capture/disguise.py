@@ -27,7 +27,7 @@ class NoTensor:
 
 class _Disguised(ModuleType):
     @property
-    def FakeTensor(self) -> type:  # noqa: N802 - the name that outsiders ask for
+    def FakeTensor(self) -> type:
         asker = sys._getframe(1).f_globals.get("__name__", "")
         return FakeTensor if asker.partition(".")[0] in _INSIDERS else NoTensor
 
