@@ -59,6 +59,8 @@ def test_float64_is_never_channels_last() -> None:
 def test_depthwise() -> None:
     w = array(64, 1, 3, 3)
     assert convolve(X, w, groups=64) == ["conv_depthwise2d_forward_kernel"]
+    uneven = array(64, 1, 1, 4)
+    assert convolve(X, uneven, groups=64) == ["conv_depthwise2d_forward_kernel_generic"]
     assert convolve(channels_last(X), channels_last(w), groups=64) == [CUDNN]
     half, half_w = (replace(t, dtype="float16") for t in (X, w))
     assert convolve(half, half_w, groups=64) == [CUDNN]

@@ -58,6 +58,14 @@ def _bias_over(bias: Tensor, ndim: int) -> Tensor:
     )  # fmt: skip
 
 
+def _depthwise_name(weight: Tensor) -> str:
+    """Filters of 1x1, 3x3 and 5x5 have kernels of their own (cuda/DepthwiseConv2d.cu, 2.6)."""
+    if weight.ndim == 5:
+        return "conv_depthwise3d_cuda_kernel"
+    own = weight.shape[2:] in ((1, 1), (3, 3), (5, 5))
+    return "conv_depthwise2d_forward_kernel" + ("" if own else "_generic")
+
+
 @rule("aten.convolution", "aten._convolution", "aten.convolution_overrideable", source=_SOURCE)
 def convolution(op: Op, target: Target) -> Iterable[Launch]:
     """cuDNN for what it takes, the bias added by a kernel of its own; copies where an operand is
@@ -79,10 +87,14 @@ def convolution(op: Op, target: Target) -> Iterable[Launch]:
         x, copies = compact(x)
         w, more = compact(weight)
         yield from (*copies, *more)
-        name = "conv_depthwise2d_forward_kernel" if x.ndim == 4 else "conv_depthwise3d_cuda_kernel"
         reads = [x, w] + ([bias] if bias is not None else [])
         yield replace(
-            kernel(name, reads, [out], because="depthwise: PyTorch's own kernel, bias included"),
+            kernel(
+                _depthwise_name(w),
+                reads,
+                [out],
+                because="depthwise: PyTorch's own kernel, bias included",
+            ),
             flops=conv.flops,
         )
     elif conv.backend == CUDNN:
