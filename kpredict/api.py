@@ -13,6 +13,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from kpredict import __version__
+from kpredict.bounds import Bound, phases_bound
 from kpredict.capture.run import Optimizer
 from kpredict.capture.world import current_world, pretend_cuda
 from kpredict.model import Entry, Mode, Phase, Report, Target
@@ -24,7 +25,16 @@ __all__ = ["predict", "pretend_cuda"]
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Report):
-    """A report that renders itself."""
+    """A report that renders itself and knows its bounds."""
+
+    @property
+    def bound(self) -> Mapping[str, Bound]:
+        """By mode, the time that no plan of all its phases can beat: never a measurement.
+
+        `prediction.bound["compiled"].total` in microseconds, and what sets it: `.limited_by`.
+        """
+        (entry,) = self.entries
+        return {mode: phases_bound(phases, self.target) for mode, phases in entry.plans.items()}
 
     def to_json(self) -> str:
         """JSON text, in the shape of `report.schema.json`."""

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kpredict.model import Kind, Launch, Plan, Target
+from kpredict.model import Kind, Launch, Phases, Plan, Target
 
-_HALF = ("float16", "bfloat16")
+# how often the half-precision peak the matrix units reach for narrower types, at most
+_OVER_HALF = {
+    "float16": 1, "bfloat16": 1, "float8_e4m3fn": 2, "float8_e5m2": 2, "float4_e2m1fn_x2": 4,
+    "int8": 4, "uint8": 4,
+}  # fmt: skip
+
+_SINGLE = ("float32", "complex64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +65,28 @@ def plan_bound(plan: Plan, target: Target) -> Bound:
     )
 
 
-def ratio(eager: Plan, compiled: Plan, target: Target) -> float:
-    """How much less time compiling can need: eager's bound over the compiled one's."""
-    after = plan_bound(compiled, target).total
-    return plan_bound(eager, target).total / after if after else 1.0
+def phases_bound(phases: Phases, target: Target) -> Bound:
+    """The bound of all phases, one after another on one stream."""
+    each = [plan_bound(plan, target) for _, plan in phases]
+    return Bound(
+        sum(b.memory for b in each),
+        sum(b.compute for b in each),
+        sum(b.device for b in each),
+        sum(b.launches for b in each),
+    )
+
+
+def ratio(before: Bound, after: Bound) -> float:
+    """How much less time the second can need than the first; 1 where there is nothing to do."""
+    return before.total / after.total if after.total else 1.0
 
 
 def _peak(launch: Launch, target: Target) -> float:
-    """TFLOP/s of the arithmetic it does: by the dtype of what it reads; fp32 without TF32."""
+    """TFLOP/s of the arithmetic it does, at most: by the dtype of what it reads and, for float32,
+    by how its products are made; a library that nobody told may use TF32."""
     dtype = launch.reads[0].tensor.dtype if launch.reads else "float32"
-    return target.fp16_tflops if dtype in _HALF else target.fp32_tflops
+    if dtype in _OVER_HALF:
+        return _OVER_HALF[dtype] * target.fp16_tflops
+    told = launch.precision or ("tf32" if launch.kind is Kind.LIBRARY else "ieee")
+    by_tf32 = {"tf32": 1.0, "3xtf32": 1 / 3}.get(told, 0.0) if dtype in _SINGLE else 0.0
+    return max(target.fp32_tflops, by_tf32 * target.tf32_tflops)

@@ -29,6 +29,9 @@ def test_the_reference_example() -> None:
     assert [x.name for x in compiled.launches] == ["triton_poi_fused_add_relu_0"]
     assert compiled.transfers == (3, 12_000_000)
     assert not compiled.round_trips
+    bound = report.bound["compiled"]
+    assert bound.total == bound.memory == pytest.approx(12e6 / 3350e9 * 1e6)
+    assert report.bound["eager"].limited_by == "memory"
 
 
 def test_real_tensors_stand_for_gpu_ones_and_stay_as_they_are() -> None:

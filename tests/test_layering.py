@@ -41,10 +41,28 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "findings": {"model", "config", "source", "eager", "targets", "report", "graph", "verify"},
     "session": {
-        "model", "targets", "request", "plugins", "source", "plans", "capture", "eager", "graph",
+        "model",
+        "targets",
+        "request",
+        "plugins",
+        "source",
+        "plans",
+        "capture",
+        "eager",
+        "graph",
         "compiled",
     },
-    "api": {"model", "targets", "capture", "plans", "eager", "compiled", "session", "report"},
+    "api": {
+        "model",
+        "targets",
+        "bounds",
+        "capture",
+        "plans",
+        "eager",
+        "compiled",
+        "session",
+        "report",
+    },
 }
 TOP = {"cli", "commands", "__init__", "__main__", "testing", "pytest_plugin"}  # may import all
 

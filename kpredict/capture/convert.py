@@ -13,6 +13,7 @@ import torch
 from torch._ops import OpOverload
 
 from kpredict.capture import sparse
+from kpredict.capture.precision import precision_of
 from kpredict.model import Op, Phase, Span, Tensor
 
 
@@ -136,7 +137,7 @@ class Converter:
         outputs = self.value(result if isinstance(result, (list, tuple)) else (result,))
         return Op(
             str(func), bound, _flat(outputs), span, module, phase, index, stack,
-            _tags(func), torch.is_grad_enabled(), assumed,
+            _tags(func), torch.is_grad_enabled(), assumed, precision_of(func),
         )  # fmt: skip
 
 

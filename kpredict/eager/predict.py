@@ -11,7 +11,7 @@ from dataclasses import replace
 from kpredict.eager.elementwise import elementwise
 from kpredict.eager.registry import find, is_sparse
 from kpredict.graph import round_trips
-from kpredict.model import Basis, Launch, Op, Plan, Target, Tensor, Unknown
+from kpredict.model import Basis, Kind, Launch, Op, Plan, Target, Tensor, Unknown
 
 
 def launches_of(op: Op, target: Target) -> tuple[list[Launch], Unknown | None]:
@@ -21,7 +21,12 @@ def launches_of(op: Op, target: Target) -> tuple[list[Launch], Unknown | None]:
     if rule is not None:
         found = [
             replace(
-                launch, ops=launch.ops or (op.name,), lines=lines, module=op.module, phase=op.phase
+                launch,
+                ops=launch.ops or (op.name,),
+                lines=lines,
+                module=op.module,
+                phase=op.phase,
+                precision=_precision(op, launch),
             )
             for launch in rule.function(op, target)
         ]
@@ -40,6 +45,13 @@ def launches_of(op: Op, target: Target) -> tuple[list[Launch], Unknown | None]:
         ]  # fmt: skip
         return assumed, None
     return [], Unknown(op.name, "no rule tells what this op launches", lines)
+
+
+def _precision(op: Op, launch: Launch) -> str:
+    """Libraries heed what the user's code had set; PyTorch's own kernels say so themselves."""
+    if launch.precision or not launch.flops or launch.kind is not Kind.LIBRARY:
+        return launch.precision
+    return op.precision
 
 
 def predict_eager(ops: Iterable[Op], target: Target) -> Plan:

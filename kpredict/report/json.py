@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from kpredict.bounds import Bound, launch_bound, plan_bound
 from kpredict.model import Access, Count, Entry, Failure, Launch, Plan, Report, Span, Target
 from kpredict.report.arrays import array_names
 
@@ -25,7 +26,7 @@ def document(report: Report, version: str = "") -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "kpredict", "version": version},
         "target": _target(report.target),
-        "entries": [_entry(e) for e in report.entries],
+        "entries": [_entry(e, report.target) for e in report.entries],
         "errors": [_failure(f) for f in report.errors],
         "skipped": [_failure(f) for f in report.skipped],
     }
@@ -34,7 +35,8 @@ def document(report: Report, version: str = "") -> dict[str, Any]:
 def _target(t: Target) -> dict[str, Any]:
     return {
         "name": t.name, "gpu": t.gpu, "sm": t.sm, "sms": t.sms, "torch": t.torch, "cuda": t.cuda,
-        "bandwidth_gb_s": t.bandwidth,
+        "bandwidth_gb_s": t.bandwidth, "fp32_tflops": t.fp32_tflops, "tf32_tflops": t.tf32_tflops,
+        "fp16_tflops": t.fp16_tflops, "launch_us": t.launch_us,
     }  # fmt: skip
 
 
@@ -42,7 +44,7 @@ def _failure(f: Failure) -> dict[str, Any]:
     return {"file": f.file, "name": f.name, "line": f.line, "message": f.message, "hint": f.hint}
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: Entry, target: Target) -> dict[str, Any]:
     return {
         "file": entry.file,
         "name": entry.name,
@@ -50,7 +52,9 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "inputs": list(entry.inputs),
         "plans": {
             mode.value: {
-                phase.value: plan_document(plan, entry.array_names.get(mode, {}), entry.file)
+                phase.value: plan_document(
+                    plan, target, entry.array_names.get(mode, {}), entry.file
+                )
                 for phase, plan in phases
             }
             for mode, phases in entry.plans.items()
@@ -81,10 +85,10 @@ def _at(span: Span | None, file: str) -> dict[str, Any]:
 
 
 def plan_document(
-    plan: Plan, known: Mapping[int, str] | None = None, file: str | None = None
+    plan: Plan, target: Target, known: Mapping[int, str] | None = None, file: str | None = None
 ) -> dict[str, Any]:
-    """One plan, predicted or measured; `known` names its storages. A launch's `lines` are those in
-    `file` (None: in any), its `places` the lines of other files."""
+    """One plan; its bound is the target's, `known` names its storages. A launch's `lines` are those
+    in `file` (None: in any), its `places` the lines of other files."""
     names = array_names(plan, known or {})
     arrays, size = plan.transfers
     return {
@@ -97,7 +101,8 @@ def plan_document(
         "host_launches": _count(plan.host_launches),
         "transfers": {"arrays": arrays, "bytes": size},
         "round_trips": {"arrays": len(plan.round_trips), "bytes": plan.round_trip_bytes},
-        "launches": [_launch(launch, names, file) for launch in plan.launches],
+        "bound_us": bound_document(plan_bound(plan, target)),
+        "launches": [_launch(launch, target, names, file) for launch in plan.launches],
         "intermediates": [
             {
                 "name": names.get(r.tensor.storage, ""), "shape": list(r.tensor.shape),
@@ -118,7 +123,23 @@ def _count(count: Count) -> dict[str, int]:
     return {"lo": count.lo, "hi": count.hi}
 
 
-def _launch(launch: Launch, names: Mapping[int, str], file: str | None) -> dict[str, Any]:
+def bound_document(bound: Bound) -> dict[str, Any]:
+    """Microseconds to four digits."""
+    return {
+        "total": _rounded(bound.total), "limited_by": bound.limited_by,
+        "launches": _rounded(bound.launches), "memory": _rounded(bound.memory),
+        "compute": _rounded(bound.compute),
+    }  # fmt: skip
+
+
+def _rounded(microseconds: float) -> float:
+    return float(f"{microseconds:.4g}")
+
+
+def _launch(
+    launch: Launch, target: Target, names: Mapping[int, str], file: str | None
+) -> dict[str, Any]:
+    memory, compute = launch_bound(launch, target)
     return {
         "kind": launch.kind.value,
         "name": launch.name,
@@ -138,6 +159,8 @@ def _launch(launch: Launch, names: Mapping[int, str], file: str | None) -> dict[
         "block": list(launch.block) if launch.block else None,
         "flops": launch.flops,
         "cuda_graph": launch.replay or None,
+        "precision": launch.precision,
+        "bound_us": {"memory": _rounded(memory), "compute": _rounded(compute)},
     }
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kpredict.model import Count, Entry, Launch, Mode, Phase, Span
+from kpredict.bounds import launch_bound
+from kpredict.model import Count, Entry, Launch, Mode, Phase, Span, Target
 from kpredict.report.arrays import array_names
 from kpredict.report.lines import fused_mode, numbered
-from kpredict.report.quantities import likely, listed, ranges, size
+from kpredict.report.quantities import likely, listed, ranges, size, time
 from kpredict.report.style import BOLD, DIM, TITLES, Style
 
 _LEGEND_LIMIT = 24
 
 
-def launch_tables(entry: Entry, style: Style) -> Iterator[str]:
+def launch_tables(entry: Entry, target: Target, style: Style) -> Iterator[str]:
     """The compiled launches that the gutter's numbers name; every plan's with -v."""
     for mode in Mode:
         if mode not in entry.plans or not (style.verbose or mode is fused_mode(entry)):
@@ -29,7 +30,7 @@ def launch_tables(entry: Entry, style: Style) -> Iterator[str]:
             for phase, plan in entry.plans[mode]
         }
         table = [
-            _launch_cells(i, phase, launch, names[phase], entry.file, style)
+            _launch_cells(i, phase, launch, names[phase], entry.file, target, style)
             for i, (phase, launch) in enumerate(launches[:limit], 1)
         ]
         yield from _table(table, style)
@@ -40,8 +41,9 @@ def launch_tables(entry: Entry, style: Style) -> Iterator[str]:
 
 
 def _launch_cells(
-    number: int, phase: Phase, launch: Launch, names: Mapping[int, str], file: str, style: Style
-) -> list[str]:
+    number: int, phase: Phase, launch: Launch, names: Mapping[int, str], file: str,
+    target: Target, style: Style,
+) -> list[str]:  # fmt: skip
     count = (
         ""
         if launch.count == Count(1, 1)
@@ -58,6 +60,8 @@ def _launch_cells(
         f"in CUDA graph launch {launch.replay}" if launch.replay else "",
     ]  # fmt: skip
     if style.verbose:
+        least = max(launch_bound(launch, target))
+        cells.append(f">= {time(least)}" if least else "")
         cells.append(f"{launch.threads:,} threads" if launch.threads else "")
         cells.append("" if launch.basis.value == "host-code" else launch.basis.value)
         cells.append(launch.because)

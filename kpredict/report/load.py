@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -68,7 +69,8 @@ def load(text: str, where: str = "the report") -> Report:
 
 def _target(t: Json) -> Target:
     name = t["name"] if t["name"] in TARGETS else None
-    return target(name, t["torch"], t.get("cuda"))
+    found = target(name, t["torch"], t.get("cuda"))
+    return replace(found, launch_us=t.get("launch_us", found.launch_us))
 
 
 def _failure(f: Json) -> Failure:
@@ -133,6 +135,7 @@ def _plan(file: str, p: Json, storages: dict[str, int], doubts: Mapping[str, Any
             x.get("region", ""),
             x.get("flops", 0),
             x.get("cuda_graph") or 0,
+            precision=x.get("precision", ""),
         )
 
     return Plan(

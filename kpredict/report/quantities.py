@@ -1,4 +1,4 @@
-"""Numbers as people read them: bytes, counts with their most likely value, lists of lines."""
+"""Numbers as people read them: bytes, times, counts and their likely value, lists of lines."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ def size(n: int) -> str:
         value /= 1000
         unit += 1
     return f"{value:.3g} {_UNITS[unit]}"
+
+
+def time(microseconds: float) -> str:
+    """Three digits: 0.5 → "0.5 us", 12345 → "12.3 ms", 2e6 → "2 s"."""
+    for unit, one in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= 0.9995 * one:
+            return f"{microseconds / one:.3g} {unit}"
+    return f"{microseconds:.3g} us"
 
 
 def plural(n: int | Count, noun: str, many: str = "") -> str:

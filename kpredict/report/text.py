@@ -52,8 +52,8 @@ def _entry(entry: Entry, target: Target, style: Style) -> Iterator[str]:
         present = {m: p for m, p in plans.items() if p is not None}
         if present:
             yield ""
-            yield from totals(phase, present, style)
-    yield from launch_tables(entry, style)
+            yield from totals(phase, present, target, style)
+    yield from launch_tables(entry, target, style)
     if style.verbose:
         yield from _listed("why not fewer", why_not_fewer(entry), style)
         yield from _listed("time that cannot be beaten", bounds(entry, target), style)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kpredict.model import Count, Mode, Phase, Plan
-from kpredict.report.quantities import expected, likely, plural, size
+from kpredict.bounds import Bound, plan_bound, ratio
+from kpredict.model import Count, Mode, Phase, Plan, Target
+from kpredict.report.quantities import expected, likely, plural, size, time
 from kpredict.report.style import TITLES, Style, aligned
 
+BOUND = "bound on time"  # what no GPU of the target can beat; never a measurement
 
-def totals(phase: Phase, plans: Mapping[Mode, Plan], style: Style) -> Iterator[str]:
+
+def totals(phase: Phase, plans: Mapping[Mode, Plan], target: Target, style: Style) -> Iterator[str]:
     modes = [m for m in Mode if m in plans]
     compare = Mode.EAGER in plans and Mode.COMPILED in plans
     table: list[list[str]] = [[phase.value, *(TITLES[m] for m in modes)]]
@@ -26,7 +29,17 @@ def totals(phase: Phase, plans: Mapping[Mode, Plan], style: Style) -> Iterator[s
         if compare:
             line.append(measure.saved(plans[Mode.EAGER], plans[Mode.COMPILED]))
         table.append(line)
+    bounds = {m: plan_bound(plans[m], target) for m in modes}
+    line = [BOUND, *(bound_cell(bounds[m]) for m in modes)]
+    if compare:
+        line.append(f"{ratio(bounds[Mode.EAGER], bounds[Mode.COMPILED]):.3g}x")
+    table.append(line)
     yield from aligned(table, style)
+
+
+def bound_cell(bound: Bound) -> str:
+    """`5 us, launches`: the least time, and what sets it."""
+    return f"{time(bound.total)}, {bound.limited_by}" if bound.total else "0"
 
 
 def _less(before: Count, after: Count) -> str:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kpredict.bounds import Bound, plan_bound, ratio
-from kpredict.model import Entry, Mode, Plan, Target
+from kpredict.bounds import Bound, phases_bound, plan_bound, ratio
+from kpredict.model import Entry, Mode, Target
 from kpredict.report.lines import fused_mode, numbered
+from kpredict.report.quantities import time
 
 
 def why_not_fewer(entry: Entry) -> Iterator[str]:
@@ -33,24 +34,14 @@ def bounds(entry: Entry, target: Target) -> Iterator[str]:
     for mode, phases in entry.plans.items():
         for phase, plan in phases:
             bound = plan_bound(plan, target)
-            yield f"{mode.value} {phase.value}: at least {_time(bound.total)} ({_parts(bound)})"
+            yield f"{mode.value} {phase.value}: at least {time(bound.total)} ({_parts(bound)})"
     if Mode.EAGER in entry.plans and Mode.COMPILED in entry.plans:
-        before, after = (_joined(entry, m) for m in (Mode.EAGER, Mode.COMPILED))
-        yield f"eager's bound is {ratio(before, after, target):.2f} times the compiled one's"
-
-
-def _joined(entry: Entry, mode: Mode) -> Plan:
-    return Plan(tuple(launch for _, plan in entry.plans[mode] for launch in plan.launches))
+        before, after = (phases_bound(entry.plans[m], target) for m in (Mode.EAGER, Mode.COMPILED))
+        yield f"eager's bound is {ratio(before, after):.2f} times the compiled one's"
 
 
 def _parts(bound: Bound) -> str:
     return (
-        f"limited by {bound.limited_by}: launches {_time(bound.launches)}, "
-        f"memory {_time(bound.memory)}, compute {_time(bound.compute)}"
+        f"limited by {bound.limited_by}: launches {time(bound.launches)}, "
+        f"memory {time(bound.memory)}, compute {time(bound.compute)}"
     )
-
-
-def _time(microseconds: float) -> str:
-    if microseconds >= 1000:
-        return f"{microseconds / 1000:.3g} ms"
-    return f"{microseconds:.3g} us"

@@ -1,4 +1,4 @@
-"""Fusion reasons and time bounds: no torch needed."""
+"""Fusion reasons: no torch needed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import sys
 
 import pytest
 
-from kpredict.bounds import launch_bound, plan_bound, ratio
 from kpredict.compiled.reasons import REASONS, Made, explain_fusion, find_barriers
 from kpredict.compiled.region import Node, Region
-from kpredict.model import Access, Count, Kind, Launch, Phase, Plan, RoundTrip, Tensor
-from kpredict.targets import target
+from kpredict.model import Kind, Launch, Phase, RoundTrip, Tensor
 
 X = Tensor((1000,), (1,), "float32", "cuda", 1)
 TRIP = RoundTrip(X, 0, (1,), 8000)
@@ -62,17 +60,3 @@ def test_every_reason_explains_itself_and_what_to_do(key: str) -> None:
 def test_explaining_needs_no_torch() -> None:
     code = "import sys, kpredict.compiled.reasons; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_bounds_are_bytes_over_bandwidth_and_launches() -> None:
-    h100 = target("h100")
-    big = Tensor((10**9,), (1,), "float32", "cuda", 2)
-    kernel = Launch(Kind.KERNEL, "k", reads=(Access.of(big),), writes=(Access.of(big),))
-    memory, compute = launch_bound(kernel, h100)
-    assert memory == pytest.approx(8e9 / 3350e9 * 1e6)
-    assert compute == 0
-    assert plan_bound(Plan((kernel,)), h100).limited_by == "memory"
-    small = Launch(Kind.KERNEL, "k", Count.exactly(3))
-    bound = plan_bound(Plan((small,)), h100)
-    assert (bound.total, bound.limited_by) == (3 * h100.launch_us, "launches")
-    assert ratio(Plan((kernel, kernel)), Plan((kernel,)), h100) == pytest.approx(2)

@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 
 from kpredict.model import Count, Report
-from kpredict.report.quantities import likely, plural, ranges, size
+from kpredict.report.quantities import likely, plural, ranges, size, time
 from kpredict.report.text import Style, render, style_for
 
 EXPECTED = """\
@@ -28,6 +28,7 @@ f.py:1 f
   syncs          1          0          1
   transfers      7 (7 MB)   5 (5 MB)   2 (2 MB)
   intermediates  2 (4 MB)   1 (2 MB)   1 (2 MB)
+  bound on time  7.5 us, launches  5 us, launches  1.5x
 
   compiled launches
   #1  gemm                    1..2 (~1)  mm        line 2  x, w -> tmp  3 MB
@@ -60,6 +61,7 @@ def test_verbose_shows_every_launch_with_threads_and_reasons(report: Report) -> 
     assert "eager launches" in text
     assert "1,280 threads" in text
     assert "split-K" in text
+    assert "3 MB  >= 0.896 us" in text  # 3 MB at 3350 GB/s
     assert "graph break on line 5: print: it prints" in text
 
 
@@ -107,6 +109,9 @@ def test_an_empty_report_is_empty_text(report: Report) -> None:
 def test_quantities() -> None:
     sizes = [0, 999, 1000, 20_000_000, 999_600_000, 12_345_678]
     assert [size(n) for n in sizes] == ["0 B", "999 B", "1 kB", "20 MB", "1 GB", "12.3 MB"]
+    assert [time(t) for t in (0, 0.5, 12.34, 999.9, 1500, 2e6)] == [
+        "0 us", "0.5 us", "12.3 us", "1 ms", "1.5 ms", "2 s",
+    ]  # fmt: skip
     assert plural(1, "kernel") == "1 kernel"
     assert plural(Count(0, 0), "kernel") == "0 kernels"
     assert plural(2, "launch", "launches") == "2 launches"

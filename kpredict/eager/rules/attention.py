@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import wraps
 
 from kpredict.eager.copying import compact, copy, like, zero
 from kpredict.eager.cutlass_attention import (
@@ -16,7 +17,7 @@ from kpredict.eager.elementwise import elementwise
 from kpredict.eager.gemm import release
 from kpredict.eager.launches import contiguous, kernel, library, workspace
 from kpredict.eager.reducing import reduce
-from kpredict.eager.registry import rule
+from kpredict.eager.registry import RuleFunction, rule
 from kpredict.model import Launch, Op, Target, Tensor
 
 _DIR = "aten/src/ATen/native/transformers/cuda"
@@ -42,6 +43,25 @@ def _forward_flops(q: Tensor, k: Tensor, v: Tensor) -> int:
 
 def _backward_flops(q: Tensor, k: Tensor, v: Tensor) -> int:
     return _flops(q, k, v, (3, 2))
+
+
+def _masked(function: RuleFunction) -> RuleFunction:
+    """A rule whose FLOPs leave out what a causal mask does: the kernels skip it block by block. Of
+    unequal lengths only what is needed wherever the diagonal lies is kept."""
+
+    @wraps(function)
+    def masked(op: Op, target: Target) -> Iterator[Launch]:
+        is_causal = op.get("is_causal", False) or op.get("custom_mask_type", 0) != 0
+        q, k = op["query"], op["key"]
+        dim = 1 if op.packet.startswith(("aten._flash", "aten._efficient")) else 2
+        for launch in function(op, target):
+            if launch.flops and is_causal and q.ndim == 4:
+                length, keys = q.shape[dim], k.shape[dim]
+                n = min(length, keys)
+                launch = replace(launch, flops=launch.flops * n * (n + 1) // (2 * length * keys))
+            yield launch
+
+    return masked
 
 
 def _given(*tensors: object) -> list[Tensor]:
@@ -129,6 +149,7 @@ def flash_backward(
 
 
 @rule("aten._scaled_dot_product_flash_attention", source=f"{_ATTENTION}; flash_attn/flash_api.cpp")
+@_masked
 def sdpa_flash(op: Op, target: Target) -> Iterable[Launch]:
     """One kernel; two when the queries fill less than 80% of the SMs, so that several blocks share
     them and a second kernel combines (never with dropout)."""
@@ -137,6 +158,7 @@ def sdpa_flash(op: Op, target: Target) -> Iterable[Launch]:
 
 
 @rule("aten._flash_attention_forward", source=f"{_ATTENTION}; flash_attn/flash_api.cpp")
+@_masked
 def flash(op: Op, target: Target) -> Iterable[Launch]:
     """As the SDPA op; sequences of different lengths (cumulative lengths given) are never split."""
     varlen = op.get("cum_seq_q") is not None
@@ -151,6 +173,7 @@ def flash(op: Op, target: Target) -> Iterable[Launch]:
 
 
 @rule("aten._scaled_dot_product_flash_attention_backward", source=_BACKWARD)
+@_masked
 def sdpa_flash_backward(op: Op, target: Target) -> Iterable[Launch]:
     """Copies of grad_out and out where they are not contiguous with the length before the heads;
     then three kernels: row sums of grad*out, the gradients, the query gradient's cast. Grouped
@@ -162,6 +185,7 @@ def sdpa_flash_backward(op: Op, target: Target) -> Iterable[Launch]:
 
 
 @rule("aten._flash_attention_backward", source=_BACKWARD)
+@_masked
 def flash_grad(op: Op, target: Target) -> Iterable[Launch]:
     """As the SDPA op's backward."""
     grad, q, k, v, out = (op[n] for n in ("grad_out", "query", "key", "value", "out"))
@@ -174,6 +198,11 @@ def flash_grad(op: Op, target: Target) -> Iterable[Launch]:
 # ---- memory-efficient
 
 
+def _precision(q: Tensor, target: Target) -> str:
+    """From sm_80 on CUTLASS makes a float32 product of three TF32 ones (OpMultiplyAddFastF32)."""
+    return "3xtf32" if q.dtype == "float32" and target.sm >= 80 else ""
+
+
 def efficient_forward(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, written: list[Tensor], dropout: float,
     target: Target,
@@ -182,7 +211,7 @@ def efficient_forward(
         for name in ("seed", "offset"):
             yield from zero(contiguous(q, shape=(), dtype="int64"), because=f"no dropout: {name} 0")
     found = kernel(forward_name(q, k, v, target), _given(q, k, v, bias), written)
-    yield replace(found, flops=_forward_flops(q, k, v))
+    yield replace(found, flops=_forward_flops(q, k, v), precision=_precision(q, target))
 
 
 def efficient_backward(
@@ -212,10 +241,11 @@ def efficient_backward(
         yield from zero(buffer, because=f"locks of the {splits} blocks that share a gradient")
     reads = _given(dout, q, k, v, bias, out, lse, delta)
     found = kernel(taken.name, reads, [*grads, buffer])
-    yield replace(found, flops=_backward_flops(q, k, v))
+    yield replace(found, flops=_backward_flops(q, k, v), precision=_precision(q, target))
 
 
 @rule("aten._scaled_dot_product_efficient_attention", source=_ATTENTION)
+@_masked
 def sdpa_efficient(op: Op, target: Target) -> Iterable[Launch]:
     """One CUTLASS kernel; its name tells dtype, tile and generation. From 2.14 two fills before it
     when there is no dropout."""
@@ -225,6 +255,7 @@ def sdpa_efficient(op: Op, target: Target) -> Iterable[Launch]:
 
 
 @rule("aten._efficient_attention_forward", source=_ATTENTION)
+@_masked
 def efficient(op: Op, target: Target) -> Iterable[Launch]:
     """As the SDPA op, on tensors with the length before the heads."""
     q, k, v = op["query"], op["key"], op["value"]
@@ -233,6 +264,7 @@ def efficient(op: Op, target: Target) -> Iterable[Launch]:
 
 
 @rule("aten._scaled_dot_product_efficient_attention_backward", source=_BACKWARD)
+@_masked
 def sdpa_efficient_backward(op: Op, target: Target) -> Iterable[Launch]:
     """A copy of grad_out where it is not contiguous with the length before the heads; for float32
     three kernels for the row sums of grad*out; a fill of the workspace when several blocks share
@@ -245,6 +277,7 @@ def sdpa_efficient_backward(op: Op, target: Target) -> Iterable[Launch]:
 
 
 @rule("aten._efficient_attention_backward", source=_BACKWARD)
+@_masked
 def efficient_grad(op: Op, target: Target) -> Iterable[Launch]:
     """As the SDPA op's backward."""
     grad, q, k, v, out = (op[n] for n in ("grad_out_", "query", "key", "value", "out"))
@@ -259,6 +292,7 @@ def efficient_grad(op: Op, target: Target) -> Iterable[Launch]:
 
 @rule("aten._scaled_dot_product_cudnn_attention", "aten._cudnn_attention_forward",
       source=f"{_ATTENTION}; cudnn/MHA.cpp")  # fmt: skip
+@_masked
 def sdpa_cudnn(op: Op, target: Target) -> Iterable[Launch]:
     """One cuDNN graph; with dropout a small kernel before it writes seed and offset."""
     q, k, v = (swapped(op[name]) for name in ("query", "key", "value"))
@@ -277,6 +311,7 @@ def sdpa_cudnn(op: Op, target: Target) -> Iterable[Launch]:
 
 @rule("aten._scaled_dot_product_cudnn_attention_backward", "aten._cudnn_attention_backward",
       source=f"{_BACKWARD}; cudnn/MHA.cpp")  # fmt: skip
+@_masked
 def sdpa_cudnn_backward(op: Op, target: Target) -> Iterable[Launch]:
     """One cuDNN graph; a grad_out whose last stride is not 1 is copied into out's layout before."""
     grad, q, k, v, out = (op[n] for n in ("grad_out", "query", "key", "value", "out"))
