@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import FrameType, ModuleType
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -28,8 +28,14 @@ class NoTensor:
 class _Disguised(ModuleType):
     @property
     def FakeTensor(self) -> type:
-        asker = sys._getframe(1).f_globals.get("__name__", "")
-        return FakeTensor if asker.partition(".")[0] in _INSIDERS else NoTensor
+        return FakeTensor if _is_insider(sys._getframe(1)) else NoTensor
+
+
+def _is_insider(asker: FrameType) -> bool:
+    """Torch's own code that says the name. Dynamo, which asks by a name that it found in the user's
+    code, and its guards hear what that code hears."""
+    package = asker.f_globals.get("__name__", "").partition(".")[0]
+    return package in _INSIDERS and "FakeTensor" in asker.f_code.co_names
 
 
 @contextmanager

@@ -220,3 +220,15 @@ def test_code_outside_of_torch_does_not_learn_that_a_tensor_is_fake() -> None:
     heard["__name__"] = "torch.somewhere"
     exec("fake = isinstance(x, torch._subclasses.FakeTensor)", heard)
     assert heard["fake"] is True
+
+
+def test_dynamo_and_its_guards_hear_what_the_traced_code_hears() -> None:
+    code = """
+def f(x):
+    return x + 1 if isinstance(x, getattr(torch, "_subclasses").FakeTensor) else x.exp()
+"""
+    made: dict[str, object] = {"__name__": "somebodys_library", "torch": torch}
+    exec(code, made)
+    report = kpredict.predict(made["f"], (torch.ones(3, device="cuda"),))
+    names = [launch.name for launch in report.compiled.forward.launches]
+    assert names == ["triton_poi_fused_exp_0"]
