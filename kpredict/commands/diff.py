@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -31,7 +32,8 @@ def command(
     """Compare two saved reports, or the files with an earlier revision of them.
 
     Numbers are kernels, round trips, bytes and syncs of every entry, mode and phase; for saved
-    checks, findings per function and code.
+    checks, findings per function and code. An entry that is new is no increase. Exit 2 when
+    a file cannot be analysed as it is now: nobody knows what went up.
     """
     from kpredict.report import difference
 
@@ -40,11 +42,17 @@ def command(
             raise click.UsageError("Give two saved reports, or --rev REVISION and paths.")
         old, new = (difference.load(_read(p), p) for p in paths)
     else:
+        paths = tuple(os.path.relpath(p) if os.path.isabs(p) else p for p in paths)
         old, new = _at_revision(rev, paths), _now(paths)
     found = difference.compare(old, new)
     render = {"text": difference.render_text, "markdown": difference.render_markdown,
               "json": difference.render_json}[form]  # fmt: skip
     emit(render(found), output)
+    for when, report in (("before", old), ("now", new)):
+        for said in difference.failures(report):
+            click.echo(f"kpredict: not compared, {when}: {said}", err=True)
+    if difference.failures(new):
+        return 2
     return 1 if fail_on_increase and found.increases else 0
 
 
@@ -66,7 +74,7 @@ def _now(paths: tuple[str, ...], folder: Path | None = None) -> dict[str, object
     given = [str(folder / p) if folder is not None else p for p in paths]
     data = json.loads(renderer.render(analyse(requests(given)), __version__))
     if folder is not None:
-        for entry in data["entries"]:
+        for entry in (*data["entries"], *data["errors"]):
             entry["file"] = str(Path(entry["file"]).relative_to(folder))
     found: dict[str, object] = data
     return found
@@ -75,7 +83,13 @@ def _now(paths: tuple[str, ...], folder: Path | None = None) -> dict[str, object
 def _at_revision(rev: str, paths: tuple[str, ...]) -> dict[str, object]:
     """The same files at a revision, from a work tree made for it and removed again."""
     top = Path(_git("rev-parse", "--show-toplevel").strip())
-    commit = _git("rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}").strip()
+    try:
+        commit = _git("rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}").strip()
+    except KpredictError:
+        raise KpredictError(
+            f"There is no revision {rev!r} in this repository.",
+            "A shallow clone has few: git fetch it first.",
+        ) from None
     inside = Path.cwd().resolve().relative_to(top.resolve())
     with tempfile.TemporaryDirectory(prefix="kpredict-") as scratch:
         tree = Path(scratch).resolve() / "tree"

@@ -69,8 +69,17 @@ def load(text: str, name: str) -> Mapping[str, Any]:
     return data
 
 
+def failures(report: Mapping[str, Any]) -> list[str]:
+    """What a report could not analyse, a line each."""
+    return [f"{e.get('path') or e.get('file')}: {e['message']}" for e in report.get("errors", ())]
+
+
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
     before, after = dict(_numbers(old)), dict(_numbers(new))
+    if "findings" in old and "findings" in new:  # what a check does not list is not there
+        known = {f["code"] for r in (old, new) for f in r["findings"]}
+        for here, there in ((before, after), (after, before)):
+            here |= {key: 0 for key in there.keys() - here.keys() if key[1] in known}
     changes = tuple(
         Change(entry, what, before.get((entry, what)), after.get((entry, what)))
         for entry, what in sorted(before.keys() | after.keys())
@@ -82,6 +91,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
 def _numbers(report: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], int]]:
     for e in report.get("entries", ()):
         name = f"{e['file']}::{e['name']}"
+        yield (name, "unknown ops"), len(e.get("unknowns", ()))
         for mode, phases in e.get("plans", {}).items():
             for phase, plan in (phases or {}).items():
                 if not plan:
