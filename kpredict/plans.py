@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,6 +15,9 @@ from kpredict.capture.run import Captured, NoBackward, Optimizer, capture, modul
 from kpredict.capture.world import World
 from kpredict.eager.predict import predict_eager
 from kpredict.model import Assumption, Mode, Op, Phase, Phases, Plan
+
+if TYPE_CHECKING:
+    from kpredict.compiled.run import Compiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,32 +129,49 @@ def anchored(op: Op, file: str) -> Op:
 
 def _compiled(world: World, call: Call) -> tuple[Phases, Captured]:
     """What `torch.compile` of the callable launches; the optimizer stays eager unless asked."""
-    from kpredict.compiled.run import compiling
 
-    with compiling(world, call.compile_options) as compiler:
+    def run(compiler: Compiler) -> Captured:
         fn = compiler.wrap(uncompiled(call.fn))
         optimizer = call.optimizer
         if optimizer is not None and call.compile_optimizer:
             optimizer = CompiledStep(compiler.wrap(optimizer.step))
-        captured = capture(
+        return capture(
             world, fn, call.args, call.kwargs, phases=call.phases, optimizer=optimizer,
             grad=call.grad, stated=call.stated, root=call.root or module_of(call.fn),
             warmups=max(call.warmups, COMPILED_WARMUPS), named=call.fn,
         )  # fmt: skip
-        return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
+
+    return _by_both_choices(world, call.compile_options, run)
 
 
 def _as_written(world: World, call: Call) -> tuple[Phases, Captured]:
     """What the callable launches as it stands, where its file uses torch.compile itself."""
-    from kpredict.compiled.run import compiling
 
-    with compiling(world) as compiler:
-        captured = capture(
+    def run(_: Compiler) -> Captured:
+        return capture(
             world, call.fn, call.args, call.kwargs, phases=call.phases, optimizer=call.optimizer,
             grad=call.grad, stated=call.stated, root=call.root or module_of(call.fn),
             warmups=max(call.warmups, COMPILED_WARMUPS) if call.warmups else 0,
         )  # fmt: skip
-        return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
+
+    return _by_both_choices(world, {}, run)
+
+
+def _by_both_choices(
+    world: World, options: Mapping[str, Any], run: Callable[[Compiler], Captured]
+) -> tuple[Phases, Captured]:
+    """The plans of a run under torch.compile; where Triton templates would be timed against a
+    library, once more with the templates, which tells what they take in."""
+    from kpredict.compiled.intervals import mark_optional
+    from kpredict.compiled.run import compiling
+
+    with compiling(world, options) as compiler:
+        captured = run(compiler)
+    if compiler.timed.templates:
+        with compiling(world, options, templates_win=True) as other:
+            run(other)
+        mark_optional(compiler.regions, other.regions, other.timed.splitting)
+    return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import torch
 from kpredict.capture.world import World
 from kpredict.compiled.patching import Patches
 from kpredict.compiled.region import KernelCall, Node, Region
+from kpredict.compiled.timing import Timed
 from kpredict.compiled.wrapper import load
 from kpredict.model import Phase, Span
 
@@ -25,17 +26,13 @@ _INDUCTOR = "torch._inductor"
 class Builder:
     """Appends to `regions` as graphs are compiled."""
 
-    def __init__(self, world: World, regions: list[Region]) -> None:
+    def __init__(self, world: World, regions: list[Region], timed: Timed) -> None:
         self._world = world
         self._regions = regions
         self._open: list[Region] = []
-        self._undecided: dict[str, None] = {}
+        self._timed = timed
         self._inplace: dict[str, str] = {}
         self._whys: dict[tuple[str, str], tuple[str, tuple[Any, ...]]] = {}
-
-    def undecided(self, what: str) -> None:
-        """A choice by timing was left out: said of the region under way."""
-        self._undecided[what] = None
 
     def refused(self, why: str) -> None:
         """The region compiled last becomes no CUDA graph."""
@@ -61,7 +58,8 @@ class Builder:
                 code, _ = graph.codegen()
             finally:
                 self._open.pop()
-            region.notes, self._undecided = tuple(self._undecided), {}
+            region.notes, self._timed.notes = tuple(self._timed.notes), {}
+            region.padding = self._timed.padding
             region.why_not = _by_final_node(region.nodes, self._whys)
             region.code = code if isinstance(code, str) else code.value
             region.outputs = frozenset(graph.get_output_names())

@@ -23,10 +23,10 @@ from kpredict.capture.world import World
 from kpredict.compiled.builder import Builder
 from kpredict.compiled.constants import constants_on_cpu
 from kpredict.compiled.graphs import graphs_stand_in
-from kpredict.compiled.patching import Patches, find
+from kpredict.compiled.patching import Patches
 from kpredict.compiled.region import Region
 from kpredict.compiled.templates import templates_stand_in
-from kpredict.compiled.timing import timings_are_absent
+from kpredict.compiled.timing import Timed, timings_are_absent
 from kpredict.compiled.wrapper import CpuStandIn, StandIn
 from kpredict.model import Target
 
@@ -34,13 +34,17 @@ _INDUCTOR = "torch._inductor"
 
 
 @contextmanager
-def inductor(world: World, regions: list[Region] | None = None) -> Iterator[None]:
+def inductor(
+    world: World, regions: list[Region] | None = None, templates_win: bool = False
+) -> Iterator[Timed]:
     """torch.compile under it decides for the world's target and runs on fake tensors.
 
-    `regions` receives each compiled graph. Raises KpredictError when this torch keeps what we
-    need elsewhere.
+    `regions` receives each compiled graph. What it would time is in the value given, and decided
+    for the plain candidate, or with `templates_win` for Triton templates. Raises KpredictError when
+    this torch keeps what we need elsewhere.
     """
-    builder = Builder(world, regions if regions is not None else [])
+    timed = Timed()
+    builder = Builder(world, regions if regions is not None else [], timed)
     with ExitStack() as stack:
         patches = Patches(stack)
         _device_is_target(patches, world.target)
@@ -48,11 +52,11 @@ def inductor(world: World, regions: list[Region] | None = None) -> Iterator[None
         constants_on_cpu(patches)
         templates_stand_in(patches)
         graphs_stand_in(patches, world.mode, builder.refused)
-        timings_are_absent(patches, world.target, builder.undecided)
+        timings_are_absent(patches, world.target, timed, templates_win)
         builder.listen(patches)
         for config, values in _SETTINGS.items():
             patches.configure(config, values)
-        yield
+        yield timed
 
 
 _SETTINGS: dict[str, dict[str, Any]] = {
@@ -90,8 +94,18 @@ def _device_is_target(patches: Patches, target: Target) -> None:
     patches.set(utils, "get_gpu_dram_gbps", lambda: target.bandwidth)
     patches.set(utils, "get_device_tflops", lambda dtype: _tflops(target, dtype))
     patches.set(utils, "get_gpu_shared_memory", lambda: target.shared_optin)
-    hints, name = find(f"{_INDUCTOR}.runtime.hints", "DeviceProperties.create")
-    getattr(hints, name).cache_clear()  # another target may have been asked before
+    for module, names in _REMEMBERED.items():  # another target may have been asked before
+        for name in names:
+            patches.forget(f"{_INDUCTOR}.{module}", name)
+
+
+_REMEMBERED = {
+    "runtime.hints": ("DeviceProperties.create",),
+    "utils": ("is_big_gpu", "get_max_num_sms"),
+    "kernel.mm": ("_is_sm7x_or_older_gpu",),
+    "codegen.cuda.cuda_env": ("get_cuda_arch", "is_datacenter_blackwell_arch"),
+}
+"""Answers about the device that Inductor keeps for the life of the process."""
 
 
 def _tflops(target: Target, dtype: torch.dtype) -> float:
@@ -106,6 +120,7 @@ def _kernels_stand_in(patches: Patches) -> None:
     patches.set(
         compile_, "AsyncCompile.triton", lambda _, name, source, device_str="cuda": StandIn(name)
     )
+    patches.set(compile_, "AsyncCompile.multi_kernel", lambda _, name, *__, **___: StandIn(name))
     for name in ("cpp", "cpp_pybinding"):
         patches.set(compile_, f"AsyncCompile.{name}", lambda *_: CpuStandIn())
     patches.set(compile_, "AsyncCompile.wait", lambda *_: None)

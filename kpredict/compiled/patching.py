@@ -49,6 +49,16 @@ class Patches:
         owner = importlib.import_module(module)
         self._stack.enter_context(mock.patch.object(owner, name, value, create=True))
 
+    def forget(self, module: str, path: str) -> None:
+        """Empty a function's cache, now and at the end; a release may lack the function."""
+        try:
+            owner, name = find(module, path)
+        except KpredictError:
+            return
+        clear = getattr(getattr(owner, name), "cache_clear", lambda: None)
+        clear()
+        self._stack.callback(clear)
+
     def configure(self, module: str, values: Mapping[str, Any]) -> None:
         """Set the options of a torch config module that this release knows."""
         config = importlib.import_module(module)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from kpredict.compiled.intervals import maybe_more, maybe_taken_in
 from kpredict.compiled.reasons import Made, find_barriers
 from kpredict.compiled.region import (
     Copied,
@@ -79,7 +80,7 @@ class _Stream:
             case Ended():
                 self.replay = 0
             case Launched():
-                self._keep(_generated(item, self.region, self.node))
+                self._keep(self._generated(item))
             case Op():
                 self._by_rule(item)
 
@@ -105,6 +106,7 @@ class _Stream:
         for launch in launches:
             if self.region is not None:
                 launch = replace(launch, region=self.region.name, lines=lines or launch.lines)
+                launch = maybe_more(launch, op, self.region)
             self._keep(launch)
         if unknown is not None:
             self.unknowns.append(replace(unknown, lines=lines or unknown.lines))
@@ -120,16 +122,17 @@ class _Stream:
             launch = replace(launch, because=because, lines=())
         self.made.append(Made(launch, self.region, self.node))
 
-
-def _generated(item: Launched, region: Region | None, node: Node | None) -> Launch:
-    return Launch(
-        Kind.KERNEL,
-        item.kernel,
-        reads=tuple(Access(t, read) for t, _, read, _ in item.arrays if read),
-        writes=tuple(Access(t, written) for t, _, _, written in item.arrays if written),
-        basis=Basis.HOST_CODE,
-        ops=node.ops if node is not None else (),
-        lines=node.lines if node is not None else (),
-        phase=item.phase,
-        region=region.name if region is not None else "",
-    )
+    def _generated(self, item: Launched) -> Launch:
+        region, node = self.region, self.node
+        launch = Launch(
+            Kind.KERNEL,
+            item.kernel,
+            reads=tuple(Access(t, read) for t, _, read, _ in item.arrays if read),
+            writes=tuple(Access(t, written) for t, _, _, written in item.arrays if written),
+            basis=Basis.HOST_CODE,
+            ops=node.ops if node is not None else (),
+            lines=node.lines if node is not None else (),
+            phase=item.phase,
+            region=region.name if region is not None else "",
+        )
+        return maybe_taken_in(launch, region, node)

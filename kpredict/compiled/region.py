@@ -49,13 +49,18 @@ class KernelCall:
     arrays: tuple[tuple[str, int, int, int], ...]
 
 
+Product = tuple[tuple[int | None, ...], tuple[int | None, ...], str]
+"""A matrix product by its operands: their sizes (None: variable) and dtype."""
+
+
 @dataclass(slots=True)
 class Region:
     """One compiled graph, filled in while Inductor generates its code; then only read.
 
     `name` is dynamo's number of the frame and its compilation, such as `0/0`. `why_not` maps
     pairs of node names to Inductor's words for not fusing them. `notes` say what it would decide
-    by timing.
+    by timing: `padding` and `splitting` map matrix products to the kernels that either may add,
+    `optional` are nodes that a template may take in.
     """
 
     name: str
@@ -66,6 +71,9 @@ class Region:
     outputs: frozenset[str] = frozenset()
     code: str = ""
     notes: tuple[str, ...] = ()
+    padding: Mapping[Product, int] = field(default_factory=dict)
+    splitting: Mapping[Product, int] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from kpredict.compiled.inductor import inductor
 from kpredict.compiled.options import in_words
 from kpredict.compiled.plan import predict_compiled
 from kpredict.compiled.region import Region
+from kpredict.compiled.timing import Timed
 from kpredict.model import GraphBreak, KpredictError, Phase, Plan
 
 
@@ -30,6 +31,7 @@ class Compiler:
     world: World
     options: Mapping[str, Any] = field(default_factory=dict)
     heard: Heard = field(default_factory=Heard)
+    timed: Timed = field(default_factory=Timed)
     regions: list[Region] = field(default_factory=list)
 
     def wrap(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,13 +74,21 @@ def _where(said: GraphBreak) -> str:
 
 
 @contextmanager
-def compiling(world: World, options: Mapping[str, Any] | None = None) -> Iterator[Compiler]:
+def compiling(
+    world: World, options: Mapping[str, Any] | None = None, templates_win: bool = False
+) -> Iterator[Compiler]:
     """While entered, torch.compile (ours and the user's own) decides for the world's target.
+
+    Where Inductor would time Triton templates against a library, the library wins, or they do with
+    `templates_win`.
 
     Raises KpredictError where torch.compile itself gives up with an error, as it would on a GPU.
     """
     compiler = Compiler(world, dict(options or {}))
-    with inductor(world, compiler.regions), dynamo(world, compiler.heard):
+    with (
+        inductor(world, compiler.regions, templates_win) as compiler.timed,
+        dynamo(world, compiler.heard),
+    ):
         try:
             yield compiler
         except Exception as error:

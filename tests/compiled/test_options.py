@@ -15,6 +15,7 @@ from kpredict.compiled.options import merge, noting_compile_calls
 from kpredict.model import Count, KpredictError, Mode, Plan
 from kpredict.report.json import plan_document
 from kpredict.session.ask import analyse
+from kpredict.targets import target as find_target
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +72,7 @@ def test_a_cuda_graph_is_one_launch_of_the_host() -> None:
     assert "copies inputs" in plan.launches[0].because
     assert plan.graph_launches == 1
     assert plan.host_launches == Count(2, 2)
-    written = plan_document(plan)
+    written = plan_document(plan, find_target("h100"))
     assert written["cuda_graphs"] == 1
     assert written["host_launches"] == {"lo": 2, "hi": 2}
     assert [x["cuda_graph"] for x in written["launches"]] == [None, 1, 1, 1]
