@@ -1,10 +1,11 @@
-"""The wheel is built and tried outside the repository, offline."""
+"""Wheel and source distribution are built; the wheel is tried outside the repository, offline."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -14,21 +15,47 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with both."""
     pytest.importorskip("build")
     pytest.importorskip("hatchling")
     out = tmp_path_factory.mktemp("dist")
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out)],
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out)],
         cwd=ROOT, check=True, capture_output=True,
     )  # fmt: skip
-    (built,) = out.glob("*.whl")
-    return built
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
+    return found
+
+
+def test_the_source_distribution_is_complete(built: Path) -> None:
+    """What the README names, the hooks, and all that the tests read; nothing that was only there
+    when it was built."""
+    (found,) = built.glob("*.tar.gz")
+    with tarfile.open(found) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for needed in (
+        ".pre-commit-hooks.yaml", ".ci/run", "CHANGELOG.md", "LICENSE", "README.md", "Makefile",
+        "constraints.txt", "pyproject.toml", "docs/check.md", "docs/rules.md",
+        "tools/generate_surface.py", "benchmarks/accuracy.py", "tests/findings/test_rules.py",
+        "fixtures/add_relu.py", "fixtures/schemas/junit-10.xsd", "tests/golden/add_relu.json",
+    ):  # fmt: skip
+        assert needed in names
+    assert not [n for n in names if "__pycache__" in n or n.endswith((".pyc", ".tmp"))]
 
 
 def test_it_holds_what_users_need_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("kpredict/py.typed", "kpredict/report/report.schema.json", "kpredict/cli.py"):
+    for needed in (
+        "kpredict/py.typed", "kpredict/report/report.schema.json", "kpredict/cli.py",
+        "kpredict/report/findings.schema.json", "kpredict/source/infer/surface.json",
+        "kpredict/source/infer/prelude/functional.py",
+    ):  # fmt: skip
         assert needed in names
     assert not [n for n in names if n.startswith(("tests/", "fixtures/", "benchmarks/"))]
     (metadata,) = [n for n in names if n.endswith(".dist-info/METADATA")]
@@ -50,13 +77,22 @@ def test_it_runs_from_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     # the dependencies of this environment, but not its kpredict
     outside = f"import site, sys; sys.path += {[p for p in sys.path if 'site-packages' in p]!r}"
     code = (
-        f"{outside}; import kpredict, kpredict.cli; print(kpredict.__file__); "
-        "sys.exit(kpredict.cli.main(['targets']))"
+        f"{outside}; sys.modules['torch'] = None; import kpredict, kpredict.cli; "
+        "print(kpredict.__file__); sys.exit(kpredict.cli.main(sys.argv[1:]))"
     )
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run(
-        [python, "-P", "-c", code], cwd=tmp_path, env=clean, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(str(venv))
-    assert "h100" in done.stdout
+
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [python, "-P", "-c", code, *args], cwd=tmp_path, env=clean, capture_output=True,
+            text=True,
+        )  # fmt: skip
+
+    targets = run("targets")
+    assert targets.returncode == 0, targets.stderr
+    assert targets.stdout.startswith(str(venv))
+    assert "h100" in targets.stdout
+    checked = run("check", "--static", "--no-cache", str(ROOT / "fixtures"))
+    assert checked.returncode == 1, checked.stderr
+    assert "softmax by hand: 5 kernels" in checked.stdout
+    assert "not read" not in checked.stdout
