@@ -369,6 +369,27 @@ class GraphBreak:
 
 
 @dataclass(frozen=True, slots=True)
+class Recompile:
+    """A call for which torch.compile compiled a function again.
+
+    `call` counts the calls of `function` from 1, `line` is where this one is made; `reason` says in
+    plain words what differs from before, `dynamic` what is variable from then on (`size 0 of x`).
+    `region` names what was compiled.
+    """
+
+    function: str
+    call: int
+    reason: str
+    line: Span | None = None
+    dynamic: tuple[str, ...] = ()
+    region: str = ""
+
+    def __str__(self) -> str:
+        becomes = f"; {', '.join(self.dynamic)} may vary from then on" if self.dynamic else ""
+        return f"call {self.call} of {self.function} compiles it again: {self.reason}{becomes}"
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """Why two launches, one reading what the other wrote, are not one.
 
@@ -402,6 +423,7 @@ class Plan:
     unknowns: tuple[Unknown, ...] = ()
     graph_breaks: tuple[GraphBreak, ...] = ()
     notes: tuple[str, ...] = ()
+    recompiles: tuple[Recompile, ...] = ()
 
     def count(self, *kinds: Kind) -> Count:
         total = ZERO
@@ -515,10 +537,45 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """What one mode launches and moves over all its phases; `expected` kernels of an interval."""
+
+    kernels: Count
+    expected: int
+    round_trips: int
+    bytes: int
+    syncs: int = 0
+    graph_breaks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A change of the source that keeps what it computes, and what it brings.
+
+    `kind` is "by-hand", "compile", "graph-break", "cast", "copy", "optimizer", or "all" for
+    everything together. `first` and `last` are the lines it is about; `diff` is the edit as a
+    unified diff. `after` is predicted of the changed program as `before` is of the file. `failure`
+    says why the changed program could not be analysed.
+    """
+
+    kind: str
+    title: str
+    first: int
+    last: int
+    before: Mapping[Mode, Totals] = field(default_factory=dict)
+    after: Mapping[Mode, Totals] = field(default_factory=dict)
+    note: str = ""
+    diff: str = ""
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One entry point's answer: its plans by mode and phase, and what they rest on.
 
     `calls` says how often a line of the file ran, `array_names` what to call a storage, by mode.
+    `outputs` are what it returned, in the words of `inputs`. `changes` are what could be changed,
+    the most valuable first; None when nobody asked.
     """
 
     file: str
@@ -530,6 +587,8 @@ class Entry:
     source: str = ""
     array_names: Mapping[Mode, Mapping[int, str]] = field(default_factory=dict)
     calls: Mapping[int, int] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    changes: tuple[Outcome, ...] | None = None
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:

@@ -47,12 +47,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The answer: plans by mode, names of arrays by mode, assumptions, and what went wrong."""
+    """The answer: plans by mode, names of arrays by mode, assumptions, what went wrong, and what
+    the callable returned."""
 
     by_mode: Mapping[Mode, Phases]
     names: Mapping[Mode, Mapping[int, str]] = field(default_factory=dict)
     assumptions: tuple[Assumption, ...] = ()
     failures: Mapping[Mode, Exception] = field(default_factory=dict)
+    result: Any = None
 
 
 def make_plans(world: World, call: Call, modes: Iterable[Mode]) -> Plans:
@@ -61,6 +63,7 @@ def make_plans(world: World, call: Call, modes: Iterable[Mode]) -> Plans:
     names: dict[Mode, Mapping[int, str]] = {}
     assumptions: dict[Assumption, None] = {}
     failures: dict[Mode, Exception] = {}
+    result: Any = None
     for mode in modes:
         if mode is Mode.AS_WRITTEN and not call.compiles:
             continue
@@ -74,8 +77,9 @@ def make_plans(world: World, call: Call, modes: Iterable[Mode]) -> Plans:
             continue
         by_mode[mode] = phases
         names[mode] = captured.names
+        result = captured.result if result is None else result
         assumptions |= dict.fromkeys(captured.assumptions)
-    return Plans(by_mode, names, tuple(assumptions), failures)
+    return Plans(by_mode, names, tuple(assumptions), failures, result)
 
 
 def _forward_at_least(

@@ -29,6 +29,7 @@ class Request:
     the file's own call says.
     `rules` are the user's own, as rows (`eager.user_rules.UserRow`); `entry_inputs` are inputs by
     entry, as the configuration gives them; `plugins` are modules to import before the file.
+    `text` is run instead of what the file holds: the same program, changed.
     """
 
     file: str
@@ -48,6 +49,7 @@ class Request:
     entry_inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     plugins: Plugins = field(default=NONE, kw_only=True)
     compile_options: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
 
 
 def split_path(text: str) -> tuple[str, str]:

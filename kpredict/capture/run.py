@@ -46,12 +46,14 @@ class Marks(Protocol):
 class Captured:
     """What each phase did, in stream order, and what had to be assumed to get there.
 
-    Items are Ops; in a run of compiled code also the compiled regions, at their place.
+    Items are Ops; in a run of compiled code also the compiled regions, at their place. `result` is
+    what the callable returned.
     """
 
     items: Mapping[Phase, tuple[Item, ...]]
     assumptions: tuple[Assumption, ...]
     names: Mapping[int, str]
+    result: Any = None
 
 
 def capture(
@@ -83,16 +85,17 @@ def capture(
             with recorder.paused():
                 iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
         values.assumptions.clear()
-        iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
+        result = iterate(recorder, fn, args, kwargs or {}, phases, optimizer)
     items: dict[Phase, tuple[Item, ...]] = {p: tuple(recorder.items[p]) for p in phases}
-    return Captured(items, tuple(values.assumptions), recorder.converter.names)
+    return Captured(items, tuple(values.assumptions), recorder.converter.names, result)
 
 
 def iterate(
     marks: Marks, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
     phases: Sequence[Phase], optimizer: Optimizer | None,
-) -> None:  # fmt: skip
-    """One run through the phases, with `marks` told of each; real and pretended GPUs share it."""
+) -> Any:  # fmt: skip
+    """One run through the phases, with `marks` told of each; real and pretended GPUs share it.
+    Gives what `fn` returned."""
     if Phase.BACKWARD in phases:
         leaves = tree_leaves((args, dict(kwargs)))
         owned = [p for m in leaves if isinstance(m, torch.nn.Module) for p in m.parameters()]
@@ -109,6 +112,7 @@ def iterate(
         marks.phase = Phase.STEP
         optimizer.step()
     marks.phase = Phase.FORWARD
+    return result
 
 
 def _loss(marks: Marks, result: Any) -> torch.Tensor:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from kpredict.capture.world import World
 from kpredict.model import Entry, Failure, Mode, Span
 from kpredict.plans import Call, make_plans
 from kpredict.request import Request
+from kpredict.session.build import describe
 from kpredict.session.choose import Chosen
 from kpredict.session.faults import failure, mode_failures
 from kpredict.session.observe import Observer
@@ -56,9 +58,16 @@ def answer_call(
     entry = Entry(
         request.file, name, line, inputs, {m: relabel(ps, rename) for m, ps in plans.items()},
         tuple(replace(a, line=rename(a.line)) if a.line else a for a in assumptions),
-        source.text, {**eager.names, **others.names}, lines,
+        source.text, {**eager.names, **others.names}, lines, outputs=described(eager.result),
     )  # fmt: skip
     return entry, {**eager.failures, **others.failures}
+
+
+def described(result: Any) -> tuple[str, ...]:
+    """What was returned, in words: one for each item of a tuple."""
+    if result is None:
+        return ()
+    return tuple(describe(r) for r in result) if type(result) is tuple else (describe(result),)
 
 
 def lines_run(world: World, call: Call) -> Mapping[int, int]:

@@ -46,7 +46,7 @@ def main(folder: str) -> None:
 def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Message]:
     """Read, import, choose and run: yields entries and failures as they are known."""
     try:
-        source = read_source(request.file)
+        source = read_source(request.file, request.text)
     except KpredictError as error:
         yield failure(request, error)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 import types
@@ -46,11 +47,14 @@ def prepare(path: Path) -> types.ModuleType:
 
 
 def execute(module: types.ModuleType, text: str, as_main: bool = False) -> None:
-    """Run the file's top-level code in `module`; as `__main__` if asked."""
+    """Run the file's top-level code in `module`; as `__main__` if asked. Whoever asks for the
+    file's lines (tracebacks, `inspect`) gets those of `text`."""
+    path = str(module.__file__)
+    linecache.cache[path] = (len(text), None, text.splitlines(True), path)
     if as_main:
         module.__name__ = "__main__"
         sys.modules["__main__"] = module
-    code = compile(text, str(module.__file__), "exec", dont_inherit=True)
+    code = compile(text, path, "exec", dont_inherit=True)
     exec(code, module.__dict__)
 
 

@@ -37,4 +37,5 @@ def _plan(plan: Plan, rename: Callable[[Span], Span]) -> Plan:
         graph_breaks=tuple(
             replace(b, line=rename(b.line)) if b.line else b for b in plan.graph_breaks
         ),
+        recompiles=tuple(replace(r, line=rename(r.line)) if r.line else r for r in plan.recompiles),
     )

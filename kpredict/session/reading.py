@@ -8,13 +8,14 @@ from kpredict.model import KpredictError
 from kpredict.source.nouns import Source
 
 
-def read_source(file: str) -> Source:
-    """What the file says of itself; without libcst by the reader that needs none."""
+def read_source(file: str, text: str | None = None) -> Source:
+    """What the file, or `text` in its place, says of itself; without libcst by the reader that
+    needs none."""
     try:
         from kpredict.source.entries import read_source as read
     except ImportError:
         from kpredict.source.plain import read_source as read
-    return read(file, read_text(file))
+    return read(file, read_text(file) if text is None else text)
 
 
 def read_text(file: str) -> str:
