@@ -1,21 +1,18 @@
-"""What Python can do to an Array: operators, subscripts, attributes, and the methods that torch
-writes in C++ by hand (`to`, `item`, `size`, …). All other methods are ATen ops or in the prelude.
-"""
+"""Python's operators on Arrays and on plain values, their truth, and the attributes of an Array."""
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from kpredict.model import ITEMSIZE
+from kpredict.source.infer.joining import touches
 from kpredict.source.infer.operators import State
 from kpredict.source.infer.shapes.registry import fresh
-from kpredict.source.infer.shapes.views import view
 from kpredict.source.infer.surface import dtypes
-from kpredict.source.infer.trace import Step
 from kpredict.source.infer.values import (
     UNKNOWN,
     Array,
@@ -23,6 +20,7 @@ from kpredict.source.infer.values import (
     Device,
     DType,
     Function,
+    Instance,
     Layout,
     Symbol,
     Value,
@@ -34,13 +32,18 @@ BINARY: Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.FloorDiv: ("floor_divide", operator.floordiv), ast.Mod: ("remainder", operator.mod),
     ast.Pow: ("pow", operator.pow), ast.MatMult: ("matmul", operator.matmul),
     ast.BitAnd: ("bitwise_and", operator.and_), ast.BitOr: ("bitwise_or", operator.or_),
-    ast.BitXor: ("bitwise_xor", operator.xor), ast.LShift: ("__lshift__", operator.lshift),
-    ast.RShift: ("__rshift__", operator.rshift),
+    ast.BitXor: ("bitwise_xor", operator.xor), ast.LShift: ("bitwise_left_shift", operator.lshift),
+    ast.RShift: ("bitwise_right_shift", operator.rshift),
 }  # fmt: skip
 COMPARE: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Eq: ("eq", operator.eq), ast.NotEq: ("ne", operator.ne), ast.Lt: ("lt", operator.lt),
     ast.LtE: ("le", operator.le), ast.Gt: ("gt", operator.gt), ast.GtE: ("ge", operator.ge),
 }  # fmt: skip
+_DUNDER: Mapping[type[ast.operator], str] = {
+    ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.BitAnd: "and",
+    ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift",
+}  # fmt: skip
+"""Python's names of operators where ATen has others."""
 _UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
@@ -53,6 +56,8 @@ LARGEST_FOLD = 100_000  # longest sequence or text that folding of constants may
 class Arrays(State):
     def binary(self, op: type[ast.operator], a: Value, b: Value) -> Value:
         name, python = BINARY[op]
+        if isinstance(a, Instance) or isinstance(b, Instance):
+            return self.overloaded(f"__{_DUNDER.get(op, name)}__", a, b)
         if not isinstance(a, Array) and not isinstance(b, Array):
             return fold(python, a, b)
         if name == "matmul":
@@ -74,6 +79,15 @@ class Arrays(State):
         """`unknown / array`: an array's division or a number's."""
         return self.aten(name, fresh(None, b.dtype, b.device), b)
 
+    def overloaded(self, name: str, a: Value, b: Value) -> Value:
+        """An operator of which one side is an object of the user's: its method, if it has one."""
+        for owner, method, other in ((a, name, b), (b, f"__r{name[2:]}", a)):
+            if isinstance(owner, Instance) and isinstance(owner.cls.find(method), Function):
+                return self.call(self.attribute(owner, method), (other,), {})
+        if touches([a, b]):
+            self.missing(name)
+        return UNKNOWN
+
     def augmented(self, op: type[ast.operator], a: Value, b: Value) -> Value:
         if isinstance(a, Array):
             name, _ = BINARY[op]
@@ -83,6 +97,10 @@ class Arrays(State):
         if isinstance(a, list) and isinstance(b, (list, tuple)) and op is ast.Add:
             a += b
             return a
+        if isinstance(a, Instance):
+            method = f"__i{_DUNDER.get(op, BINARY[op][0])}__"
+            if isinstance(a.cls.find(method), Function):
+                return self.call(self.attribute(a, method), (b,), {})
         return self.binary(op, a, b)
 
     def compare(self, op: type[ast.cmpop], a: Value, b: Value) -> Value:
@@ -91,6 +109,8 @@ class Arrays(State):
         if op in (ast.In, ast.NotIn):
             return _contains(a, b, op is ast.NotIn)
         name, python = COMPARE[op]
+        if isinstance(a, Instance) and isinstance(a.cls.find(f"__{name}__"), Function):
+            return self.call(self.attribute(a, f"__{name}__"), (b,), {})
         if isinstance(a, Array):
             return self.aten(name, a, b)
         if isinstance(b, Array):
@@ -139,95 +159,6 @@ class Arrays(State):
         if value is UNKNOWN or not isinstance(value, _PLAIN):
             return None
         return bool(value)
-
-    # -- subscripts ------------------------------------------------------------------------
-
-    def subscript(self, a: Array, index: Value) -> Value:
-        """`a[index]`, by views as far as they go, then `index` for what is left."""
-        viewed, rest = self._views(a, index)
-        if any(r is not None for r in rest):
-            self._heed_masks(rest)
-            return self.aten("index", viewed, tuple(rest))
-        return viewed
-
-    def store(self, a: Array, index: Value, value: Value) -> None:
-        """`a[index] = value`."""
-        viewed, rest = self._views(a, index)
-        if any(r is not None for r in rest):
-            if isinstance(value, Array):
-                self._heed_masks(rest)
-            else:
-                value = fresh((), viewed.dtype, "cpu")
-            self.aten("index_put_", viewed, tuple(rest), value)
-        elif isinstance(value, Array) and (value.device == "cuda" or value.shape != ()):
-            if value.sizes is not None and viewed.sizes is not None:
-                extra = len(value.sizes) - len(viewed.sizes)
-                if extra > 0:
-                    value = view(value, value.sizes[extra:], value.stride and value.stride[extra:])
-            self.aten("copy_", viewed, value)
-        else:
-            self.aten("fill_", viewed, value if isinstance(value, (int, float, bool)) else 0)
-
-    def _heed_masks(self, rest: Sequence[Array | None]) -> None:
-        """A boolean index is counted on the GPU, and the host waits for the count."""
-        for i in rest:
-            if i is not None and i.dtype == "bool" and i.device == "cuda":
-                self.sync("boolean index", i)
-
-    def _views(self, a: Array, index: Value) -> tuple[Array, list[Array | None]]:
-        parts = list(index) if isinstance(index, tuple) else [index]
-        taken = sum(_dims_taken(p) for p in parts)
-        if Ellipsis in [p for p in parts if not isinstance(p, Array)]:
-            if a.shape is None:
-                return self._unknown_view(a, parts)
-            at = next(i for i, p in enumerate(parts) if p is Ellipsis)
-            parts[at : at + 1] = [slice(None)] * max(len(a.shape) - taken, 0)
-        if a.shape is None or any(p is UNKNOWN for p in parts):
-            return self._unknown_view(a, parts)
-        out, dim = a, 0
-        rest: list[Array | None] = []
-        for p in parts:
-            if p is None or isinstance(p, bool):
-                out = self.aten("unsqueeze", out, dim)
-                if isinstance(p, bool):
-                    rest += [None] * (dim - len(rest)) + [fresh((1,), "bool", a.device)]
-                dim += 1
-            elif isinstance(p, int):
-                out = self.aten("select", out, dim, p)
-            elif isinstance(p, slice):
-                if (p.start, p.stop, p.step) != (None, None, None):
-                    out = self.aten("slice", out, dim, p.start, p.stop, p.step or 1)
-                dim += 1
-            else:
-                i = self._index_array(p, a.device)
-                width = len(i.shape) if i.shape is not None and i.dtype == "bool" else 1
-                rest += [None] * (dim - len(rest)) + [i]
-                dim += width
-        return out, rest
-
-    def _index_array(self, p: Value, device: str) -> Array:
-        if isinstance(p, Array):
-            return p
-        if isinstance(p, (list, tuple, range)):
-            i = fresh((len(p),), "int64", "cpu")
-            return i if device == "cpu" else self.aten("_to_copy", i, device="cuda")
-        return fresh(None, "int64", device)
-
-    def _unknown_view(self, a: Array, parts: list[Value]) -> tuple[Array, list[Array | None]]:
-        """Some part is unknown: a view unless an array, or something that may be one, is inside."""
-        shape = None
-        arrays = [p for p in parts if isinstance(p, (Array, list))]
-        if not arrays and a.shape is not None and Ellipsis not in parts and all(
-            isinstance(p, slice) or p is None for p in parts
-        ):  # fmt: skip
-            shape = (*(1 if p is None else None for p in parts),
-                     *a.shape[sum(p is not None for p in parts) :])  # fmt: skip
-        out = view(a, (), None)
-        out = replace(out, shape=shape, stride=None)
-        if not arrays:
-            args = {"self": a, "dim": 0, "index": UNKNOWN}
-            self.record(Step("aten.select.int", args, (out,), self.here, tags=frozenset({"view"})))
-        return out, [self._index_array(p, a.device) for p in arrays]
 
     # -- attributes ------------------------------------------------------------------------
 
@@ -304,14 +235,6 @@ def _contains(item: Value, container: Value, negated: bool) -> Value:
             return UNKNOWN
         return found != negated
     return UNKNOWN
-
-
-def _dims_taken(p: Value) -> int:
-    if p is None or p is Ellipsis or isinstance(p, bool):
-        return 0
-    if isinstance(p, Array) and p.dtype == "bool" and p.shape is not None:
-        return len(p.shape)
-    return 1
 
 
 def dtype_named(name: str) -> DType | None:

@@ -1,29 +1,26 @@
-"""Python's own functions, and the methods of its own types, on values that may be unknown."""
+"""Python's own functions, on values that may be unknown."""
 
 from __future__ import annotations
 
-import contextlib
-import math
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kpredict.source.infer.calls import Calls
+from kpredict.source.infer.containers import Containers
+from kpredict.source.infer.joining import arrays_in, common, knows
 from kpredict.source.infer.trace import Repeat
 from kpredict.source.infer.values import (
     UNKNOWN,
     Array,
     Bound,
     Class,
-    Context,
+    Cursor,
     Function,
     Instance,
-    Optimizer,
+    Partial,
     Several,
     Symbol,
     Value,
-    arrays_in,
-    join,
-    knows,
 )  # fmt: skip
 
 _PURE: Mapping[str, Callable[..., Any]] = {
@@ -31,10 +28,9 @@ _PURE: Mapping[str, Callable[..., Any]] = {
     "complex": complex, "bytes": bytes, "pow": pow, "ord": ord, "chr": chr, "frozenset": frozenset,
     "set": set, "slice": slice, "format": format,
 }  # fmt: skip
-_LONGEST = 1 << 16
 
 
-class Builtins(Calls):
+class Builtins(Containers):
     def builtin(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         method = getattr(self, f"_py_{name}", None)
         if method is not None:
@@ -45,12 +41,12 @@ class Builtins(Calls):
         if name in ("float", "int", "bool"):
             return self._number(name, args)
         if name in _PURE:
-            return self._pure(_PURE[name], args, kwargs)
+            return self.pure(_PURE[name], args, kwargs)
         if name in ("staticmethod", "classmethod", "property"):
             return args[0] if args else UNKNOWN
         return UNKNOWN
 
-    def _pure(
+    def pure(
         self, f: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value]
     ) -> Value:
         if f is abs and args and isinstance(args[0], Array):
@@ -73,12 +69,14 @@ class Builtins(Calls):
             return UNKNOWN if truth is None else truth
         if isinstance(x, Array):
             return self.read(x, f"__{name}__")
-        return self._pure({"float": float, "int": int}[name], args, {})
+        return self.pure({"float": float, "int": int}[name], args, {})
 
     def _py_none(self, *args: Value, **kwargs: Value) -> Value:
         return None
 
     def _py_len(self, x: Value) -> Value:
+        if isinstance(x, Instance) and x.cls.is_tuple:
+            return len(x.cls.fields)
         if isinstance(x, Array):
             return UNKNOWN if not x.shape or x.shape[0] is None else x.shape[0]
         if isinstance(x, Instance):
@@ -110,7 +108,7 @@ class Builtins(Calls):
         if len(lengths) < len(columns):
             return Several(
                 tuple(
-                    c.item if isinstance(c, Several) else (_common(c) if c else UNKNOWN)
+                    c.item if isinstance(c, Several) else (common(c) if c else UNKNOWN)
                     for c in columns
                 )
             )
@@ -143,12 +141,19 @@ class Builtins(Calls):
         items = self.iterate(x)
         return items if isinstance(items, Several) else items[::-1]
 
-    def _py_iter(self, x: Value) -> Value:
-        return self.iterate(x)
+    def _py_iter(self, x: Value, *sentinel: Value) -> Value:
+        if isinstance(x, Cursor):
+            return x
+        items = Several(UNKNOWN) if sentinel else self.iterate(x)
+        return items if isinstance(items, Several) else Cursor(items)
 
     def _py_next(self, x: Value, default: Value = UNKNOWN) -> Value:
         if isinstance(x, Several):
             return x.item
+        if isinstance(x, Cursor):
+            return x.items.pop(0) if x.items else default
+        if isinstance(x, Instance) and self.method_named(x.cls, "__next__"):
+            return self.call(self.attribute(x, "__next__"), (), {})
         return x[0] if isinstance(x, list) and x else default
 
     def _py_map(self, f: Value, *args: Value) -> Value:
@@ -163,13 +168,14 @@ class Builtins(Calls):
 
     def _py_filter(self, f: Value, x: Value) -> Value:
         items = self.iterate(x)
-        return (
-            items if isinstance(items, Several) else Several(_common(items) if items else UNKNOWN)
-        )
+        if isinstance(items, Several):
+            return items
+        kept = [(v, self.truth_of(v if f is None else self.call(f, (v,), {}))) for v in items]
+        if any(truth is None for _, truth in kept):
+            return Several(common(items)) if items else []
+        return [v for v, truth in kept if truth]
 
     def _py_sum(self, x: Value, start: Value = 0) -> Value:
-        import ast
-
         items = self.iterate(x)
         if isinstance(items, Several):
             if isinstance(items.item, Array):
@@ -193,27 +199,35 @@ class Builtins(Calls):
         self, f: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value]
     ) -> Value:
         items = self.iterate(args[0]) if len(args) == 1 else list(args)
-        if isinstance(items, Several) or kwargs or not items:
-            return UNKNOWN
-        arrays = arrays_in(list(items))
-        if arrays:
-            import ast
-
-            for other in items[1:]:  # Python compares, and reads each answer
-                self.truth(self.compare(ast.Lt, items[0], other))
-            return arrays[0] if len(arrays) == len(items) else UNKNOWN
-        return self._pure(f, tuple(items), {})
-
-    def _py_sorted(self, x: Value, **kwargs: Value) -> Value:
-        items = self.iterate(x)
         if isinstance(items, Several):
-            return items
-        if kwargs or not knows(items) or arrays_in(items):
-            return Several(_common(items)) if items else []
+            return UNKNOWN
+        if not items:
+            return kwargs.get("default", UNKNOWN)
+        key = kwargs.get("key")
+        keys = items if key is None else [self.call(key, (v,), {}) for v in items]
+        if arrays_in(list(keys)):
+            for other in keys[1:]:  # Python compares, and reads each answer
+                self.truth(self.compare(ast.Lt, keys[0], other))
+            return common(items)
+        if not knows(keys):
+            return common(items) if arrays_in(items) else UNKNOWN
         try:
-            return sorted(items)
+            return items[keys.index(f(keys))]
+        except (TypeError, ValueError):
+            return UNKNOWN
+
+    def _py_sorted(self, x: Value, key: Value = None, reverse: Value = False) -> Value:
+        items = self.iterate(x)
+        if isinstance(items, Several) or not items:
+            return items
+        keys = items if key is None else [self.call(key, (v,), {}) for v in items]
+        if not knows(keys) or arrays_in(list(keys)) or not isinstance(reverse, bool):
+            return [common(items)] * len(items)
+        try:
+            order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
         except TypeError:
             return UNKNOWN
+        return [items[i] for i in order]
 
     def _py_any(self, x: Value) -> Value:
         return self._quantified(x, True)
@@ -249,8 +263,8 @@ class Builtins(Calls):
         return found
 
     def _py_setattr(self, o: Value, name: Value, value: Value) -> Value:
-        if isinstance(o, Instance) and isinstance(name, str):
-            o.attributes[name] = value
+        if isinstance(name, str):
+            self.assign_attribute(o, name, value)
         return None
 
     def _py_hasattr(self, o: Value, name: Value) -> Value:
@@ -264,100 +278,23 @@ class Builtins(Calls):
     def _py_callable(self, o: Value) -> Value:
         if o is UNKNOWN:
             return UNKNOWN
-        return isinstance(o, (Function, Class, Bound, Symbol, Instance))
+        return isinstance(o, (Function, Class, Bound, Symbol, Instance, Partial))
 
     def _py_type(self, o: Value, *rest: Value) -> Value:
-        return o.cls if isinstance(o, Instance) else UNKNOWN
+        if isinstance(o, Instance):
+            return o.cls
+        if isinstance(o, Array):
+            return Symbol("torch.Tensor")
+        return UNKNOWN
+
+    def _py_vars(self, o: Value) -> Value:
+        return o.attributes if isinstance(o, Instance) else UNKNOWN
 
     def _py_isinstance(self, o: Value, kinds: Value) -> Value:
         if o is UNKNOWN:
             return UNKNOWN
         answers = [_is_a(o, k) for k in (kinds if isinstance(kinds, tuple) else (kinds,))]
         return True if True in answers else UNKNOWN if UNKNOWN in answers else False
-
-    # -- methods of plain values -----------------------------------------------------------
-
-    def value_method(
-        self, owner: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
-    ) -> Value:
-        if isinstance(owner, Optimizer):
-            return self.optimizer_method(owner, name, args, kwargs)
-        if isinstance(owner, Several):
-            return (
-                owner
-                if name in ("values", "copy")
-                else None
-                if name in ("append", "extend")
-                else UNKNOWN
-            )
-        if isinstance(owner, list):
-            return self._list_method(owner, name, args)
-        if isinstance(owner, dict):
-            return _dict_method(owner, name, args, kwargs)
-        if isinstance(owner, set) and name in ("add", "discard", "update"):
-            with contextlib.suppress(TypeError):
-                getattr(owner, name)(*args)
-            return None
-        if isinstance(owner, str) and name in ("join", "format"):
-            if name == "join" and args:
-                items = self.iterate(args[0])
-                if not isinstance(items, Several) and all(isinstance(i, str) for i in items):
-                    return owner.join(items)
-            return UNKNOWN
-        if not hasattr(owner, name):
-            return UNKNOWN
-        return self._pure(getattr(owner, name), args, kwargs)
-
-    def _list_method(self, owner: list[Value], name: str, args: Sequence[Value]) -> Value:
-        if name == "append" and args:
-            owner.append(args[0])
-            return None
-        if name == "extend" and args:
-            items = self.iterate(args[0])
-            owner += [items.item] if isinstance(items, Several) else items
-            return None
-        if name in ("insert", "pop", "clear", "reverse", "remove", "copy", "index", "count"):
-            try:
-                return getattr(owner, name)(*args)
-            except Exception:
-                return UNKNOWN
-        return UNKNOWN
-
-    def optimizer_method(
-        self, o: Optimizer, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
-    ) -> Value:
-        raise NotImplementedError
-
-
-def _dict_method(
-    d: dict[Value, Value], name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
-) -> Value:
-    if name == "items":
-        return list(d.items())
-    if name == "values":
-        return list(d.values())
-    if name == "keys":
-        return list(d)
-    if name == "update":
-        for a in (*args, kwargs):
-            if isinstance(a, Mapping):
-                d.update(a)
-        return None
-    if name in ("get", "pop", "setdefault", "copy", "clear", "popitem"):
-        if args and args[0] is UNKNOWN:
-            return UNKNOWN
-        try:
-            return getattr(d, name)(*args)
-        except Exception:
-            return UNKNOWN
-    return UNKNOWN
-
-
-def _common(items: Sequence[Value]) -> Value:
-    one = items[0]
-    for other in items[1:]:
-        one = join(one, other)
-    return one
 
 
 def _is_a(o: Value, kind: Value) -> Value:
@@ -387,21 +324,3 @@ def _is_a(o: Value, kind: Value) -> Value:
     return (
         False if isinstance(o, (Array, int, float, str, list, tuple, dict, type(None))) else UNKNOWN
     )
-
-
-def folded_math(name: str, args: Sequence[Value]) -> Value:
-    """`math.<name>` on numbers."""
-    f = getattr(math, name, None)
-    if (
-        f is None
-        or not all(isinstance(a, (int, float)) for a in args)
-        or name in ("factorial", "comb")
-    ):
-        return UNKNOWN
-    try:
-        return f(*args)
-    except Exception:
-        return UNKNOWN
-
-
-__all__ = ["Builtins", "Context", "folded_math"]

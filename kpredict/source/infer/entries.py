@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from kpredict.model import Target
 from kpredict.source.infer.comments import directives
 from kpredict.source.infer.counting import total
+from kpredict.source.infer.joining import arrays_in
 from kpredict.source.infer.machine import Machine
 from kpredict.source.infer.modules import everything
 from kpredict.source.infer.operators import Exhausted
@@ -27,7 +28,6 @@ from kpredict.source.infer.values import (
     Instance,
     Scope,
     Value,
-    arrays_in,
 )  # fmt: skip
 
 

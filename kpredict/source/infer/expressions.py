@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections import ChainMap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kpredict.source.infer.methods import Methods
+from kpredict.source.infer.displays import Displays, enclosed
+from kpredict.source.infer.joining import arrays_in, join
 from kpredict.source.infer.operators import Frame
-from kpredict.source.infer.trace import Fork, Item, Place, Repeat
+from kpredict.source.infer.shapes.registry import device_of, fresh
+from kpredict.source.infer.trace import Fork, Place
 from kpredict.source.infer.values import (
     UNKNOWN,
     Array,
+    Bound,
+    Class,
     Function,
     Instance,
+    Partial,
     Several,
     Symbol,
     Value,
-    join,
 )  # fmt: skip
 
-LONGEST_LOOP = 4096
+ANY = "**"
+"""The keyword that stands for `**unknown` in a call: any parameter may be given."""
 BUILTINS = frozenset(
     "abs all any bool callable dict divmod enumerate filter float frozenset getattr hasattr id int "
     "isinstance issubclass iter len list map max min next object print range repr reversed round "
@@ -30,7 +34,7 @@ BUILTINS = frozenset(
 )
 
 
-class Expressions(Methods):
+class Expressions(Displays):
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         self.burn()
         method = _METHODS.get(type(node))
@@ -53,9 +57,9 @@ class Expressions(Methods):
         return self.lookup(node.id, frame)
 
     def lookup(self, name: str, frame: Frame) -> Value:
-        if name in frame.names and name not in frame.outer:
+        if name in frame.names and name not in frame.outer and name not in frame.enclosing:
             return frame.names[name]
-        if name in frame.closure:
+        if name in frame.closure and name not in frame.outer:
             return frame.closure[name]
         if name in frame.scope.names:
             return frame.scope.names[name]
@@ -73,8 +77,6 @@ class Expressions(Methods):
 
     def _binary(self, node: ast.BinOp, frame: Frame) -> Value:
         a, b = self.evaluate(node.left, frame), self.evaluate(node.right, frame)
-        if isinstance(a, Instance) or isinstance(b, Instance):
-            return UNKNOWN
         self.stand(node, frame)
         return self.binary(type(node.op), a, b)
 
@@ -140,155 +142,6 @@ class Expressions(Methods):
         self.fork(first, second)
         return join(a, b)
 
-    def fork(self, *branches: Sequence[Item]) -> None:
-        if any(branches):
-            self.record(Fork(tuple(tuple(b) for b in branches)))
-
-    def truth_of(self, value: Value) -> bool | None:
-        """`truth`, where objects and functions count as true."""
-        if isinstance(value, Function) or (isinstance(value, Instance) and not value.open):
-            length = value.attributes.get("_items") if isinstance(value, Instance) else None
-            if isinstance(length, (list, dict)):
-                return bool(length)
-            return None if isinstance(length, Several) else True
-        return self.truth(value)
-
-    # -- displays and comprehensions -------------------------------------------------------
-
-    def _tuple(self, node: ast.Tuple, frame: Frame) -> Value:
-        items = self._elements(node.elts, frame)
-        return UNKNOWN if items is None else tuple(items)
-
-    def _list(self, node: ast.List, frame: Frame) -> Value:
-        items = self._elements(node.elts, frame)
-        return UNKNOWN if items is None else items
-
-    def _set(self, node: ast.Set, frame: Frame) -> Value:
-        items = self._elements(node.elts, frame)
-        try:
-            return UNKNOWN if items is None else set(items)
-        except TypeError:
-            return UNKNOWN
-
-    def _elements(self, nodes: Sequence[ast.expr], frame: Frame) -> list[Value] | None:
-        """The values of a display, stars unpacked; None when a star's length is unknown."""
-        out: list[Value] = []
-        whole = True
-        for n in nodes:
-            if isinstance(n, ast.Starred):
-                inner = self.iterate(self.evaluate(n.value, frame))
-                if isinstance(inner, Several):
-                    whole = False
-                else:
-                    out += inner
-            else:
-                out.append(self.evaluate(n, frame))
-        return out if whole else None
-
-    def _dict(self, node: ast.Dict, frame: Frame) -> Value:
-        out: dict[Value, Value] = {}
-        whole = True
-        for k, v in zip(node.keys, node.values, strict=True):
-            value = self.evaluate(v, frame)
-            if k is None:
-                if isinstance(value, dict):
-                    out.update(value)
-                else:
-                    whole = False
-                continue
-            key = self.evaluate(k, frame)
-            try:
-                hash(key)
-            except TypeError:
-                key = UNKNOWN
-            if key is UNKNOWN:
-                whole = False
-            else:
-                out[key] = value
-        return out if whole else UNKNOWN
-
-    def iterate(self, value: Value) -> list[Value] | Several:
-        """What a loop over `value` sees: its items, or that there are several like one."""
-        if isinstance(value, (list, tuple, set, frozenset, dict)):
-            return list(value)
-        if isinstance(value, (range, str, bytes)):
-            return list(value) if len(value) <= LONGEST_LOOP else Several(UNKNOWN)
-        if isinstance(value, Several):
-            return value
-        if isinstance(value, Array):
-            if value.shape and value.shape[0] is not None and value.shape[0] <= LONGEST_LOOP:
-                parts = self.aten("unbind", value, 0)
-                return list(parts) if isinstance(parts, list) else Several(UNKNOWN)
-            return Several(self.aten("select", value, 0, 0))
-        if isinstance(value, Instance):
-            if "_items" in value.attributes:
-                return self.iterate(value.attributes["_items"])
-            method = value.cls.find("__iter__")
-            if isinstance(method, Function):
-                got = self.call(self.attribute(value, "__iter__"), (), {})
-                return self.iterate(got) if got is not value else Several(UNKNOWN)
-        return Several(UNKNOWN)
-
-    def _comprehension(self, node: Any, frame: Frame) -> Value:
-        inner = Frame(frame.scope, frame.function, {}, ChainMap(frame.names, dict(frame.closure)),
-                      frame.owner)  # fmt: skip
-        out: list[Value] = []
-        whole = self._generate(node, 0, inner, out)
-        if isinstance(node, ast.DictComp):
-            if not whole:
-                return UNKNOWN
-            return {k: v for k, v in out if k is not UNKNOWN}
-        if isinstance(node, ast.SetComp):
-            try:
-                return set(out) if whole else Several(UNKNOWN)
-            except TypeError:
-                return UNKNOWN
-        if whole:
-            return out
-        item: Value = out[0] if out else UNKNOWN
-        for other in out[1:]:
-            item = join(item, other)
-        return Several(item)
-
-    def _generate(self, node: Any, depth: int, frame: Frame, out: list[Value]) -> bool:
-        """Run generator `depth` and those inside it; False when the length is not known."""
-        if depth == len(node.generators):
-            if isinstance(node, ast.DictComp):
-                key = self.evaluate(node.key, frame)
-                value = self.evaluate(node.value, frame)
-                try:
-                    hash(key)
-                except TypeError:
-                    key = UNKNOWN
-                out.append((key, value))
-            else:
-                out.append(self.evaluate(node.elt, frame))
-            return True
-        generator = node.generators[depth]
-        items = self.iterate(self.evaluate(generator.iter, frame))
-
-        def once(item: Value) -> bool:
-            self.assign(generator.target, item, frame)
-            whole = True
-            for test in generator.ifs:
-                truth = self.truth_of(self.evaluate(test, frame))
-                if truth is False:
-                    return whole
-                whole = whole and truth is True
-            return self._generate(node, depth + 1, frame, out) and whole
-
-        if isinstance(items, Several):
-            with self.recording() as body:
-                once(items.item)
-            if body:
-                self.record(Repeat(tuple(body), self.here))
-            return False
-        # no short cut: every item must be evaluated
-        return all(once(item) for item in items)
-
-    def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        raise NotImplementedError
-
     # -- the rest --------------------------------------------------------------------------
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
@@ -296,31 +149,6 @@ class Expressions(Methods):
         index = self.evaluate(node.slice, frame)
         self.stand(node, frame)
         return self.item(owner, index)
-
-    def item(self, owner: Value, index: Value) -> Value:
-        if isinstance(owner, Array):
-            return self.subscript(owner, index)
-        if isinstance(owner, Several):
-            return owner if isinstance(index, slice) else owner.item
-        if isinstance(owner, Instance):
-            if "_items" in owner.attributes:
-                items = owner.attributes["_items"]
-                if isinstance(items, dict) and isinstance(index, int):
-                    items = list(items.values())
-                if isinstance(items, dict) and isinstance(index, slice):
-                    picked = dict(list(items.items())[index])
-                    return Instance(owner.cls, {**owner.attributes, "_items": picked})
-                return self.item(items, index)
-            method = owner.cls.find("__getitem__")
-            if isinstance(method, Function):
-                return self.call(self.attribute(owner, "__getitem__"), (index,), {})
-            return UNKNOWN
-        if index is UNKNOWN or not isinstance(owner, (list, tuple, dict, str, range, bytes)):
-            return UNKNOWN
-        try:
-            return owner[index]
-        except Exception:
-            return UNKNOWN
 
     def _slice(self, node: ast.Slice, frame: Frame) -> Value:
         parts = [None if n is None else self.evaluate(n, frame)
@@ -343,21 +171,28 @@ class Expressions(Methods):
                 kwargs[k.arg] = value
             elif isinstance(value, dict):
                 kwargs.update({str(n): v for n, v in value.items()})
+            else:
+                kwargs[ANY] = UNKNOWN
         self.stand(node, frame)
         if isinstance(function, Symbol) and function.path == "builtins.super":
             return self.super_of(frame, args)
-        if args is None:  # f(*unknown)
-            return self.unreadable(function, node)
+        read = isinstance(function, (Function, Class, Instance, Partial)) or (
+            isinstance(function, Bound) and function.function is not None
+        )
+        if args is None or (ANY in kwargs and not read):  # f(*unknown)
+            return self.unreadable(function, node, [*(args or ()), *kwargs.values()])
         return self.call(function, args, kwargs)
 
     def super_of(self, frame: Frame, args: Sequence[Value] | None) -> Value:
         raise NotImplementedError
 
-    def unreadable(self, function: Value, node: ast.Call) -> Value:
+    def unreadable(self, function: Value, node: ast.Call, known: Sequence[Value]) -> Value:
         """A call with arguments whose number is unknown."""
-        if not isinstance(function, Symbol) or function.path.startswith("torch"):
+        arrays = arrays_in(list(known))
+        ours = isinstance(function, Symbol) and not function.path.startswith("torch")
+        if not ours or arrays:
             self.missing(ast.unparse(node.func)[:60])
-        return UNKNOWN
+        return fresh(None, None, device_of(arrays)) if arrays else UNKNOWN
 
     def _lambda(self, node: ast.Lambda, frame: Frame) -> Value:
         return self.make_function(node, frame, f"{frame.function}.<lambda>")
@@ -376,7 +211,7 @@ class Expressions(Methods):
             if kw_default is not None:
                 defaults[arg.arg] = self.evaluate(kw_default, frame)
         top = frame.function in ("", "<module>")
-        closure = frame.closure if top else ChainMap(frame.names, dict(frame.closure))
+        closure = frame.closure if top or frame.is_class else enclosed(frame)
         decorators = () if isinstance(node, ast.Lambda) else tuple(
             self.decorator(d, frame) for d in node.decorator_list)  # fmt: skip
         return Function(node, frame.scope, closure, name, defaults, decorators, frame.owner)
@@ -414,6 +249,9 @@ class Expressions(Methods):
 
     def _yield(self, node: ast.Yield, frame: Frame) -> Value:
         value = None if node.value is None else self.evaluate(node.value, frame)
+        if frame.consume is not None:
+            frame.consume(value)
+            return None
         if frame.yielded is not None:
             frame.yielded.append(value)
         return UNKNOWN
@@ -422,6 +260,7 @@ class Expressions(Methods):
         items = self.iterate(self.evaluate(node.value, frame))
         if frame.yielded is not None:
             frame.yielded += [items.item] if isinstance(items, Several) else items
+            frame.whole = frame.whole and not isinstance(items, Several)
         return UNKNOWN
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 
-from kpredict.source.infer.builtins import Builtins, folded_math
+from kpredict.source.infer.joining import arrays_in, knows, touches
 from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.parsing import parse
 from kpredict.source.infer.shapes.registry import fresh
+from kpredict.source.infer.standard import Standard
 from kpredict.source.infer.surface import choose, packet, python_names
 from kpredict.source.infer.values import (
     UNKNOWN,
@@ -26,8 +27,6 @@ from kpredict.source.infer.values import (
     Several,
     Symbol,
     Value,
-    arrays_in,
-    knows,
 )  # fmt: skip
 
 _PRELUDES = ("composites", "functional", "nn")
@@ -35,7 +34,7 @@ _TRANSPARENT = frozenset(
     "torch.compile torch.jit.script torch.jit.ignore torch.jit.export torch.jit.unused "
     "torch.fx.wrap "
     "torch._dynamo.disable torch.compiler.disable functools.wraps functools.cache "
-    "functools.lru_cache copy.deepcopy copy.copy dataclasses.dataclass torch.no_grad_ "
+    "functools.lru_cache dataclasses.dataclass torch.no_grad_ "
     "typing.cast functools.cached_property torch.nn.parallel.DataParallel "
     "torch.nn.parallel.DistributedDataParallel torch.nn.DataParallel "
     "torch.compiler.allow_in_graph torch.jit.trace contextlib.contextmanager".split()
@@ -50,7 +49,7 @@ _EAGER_NOTHING = frozenset(
 _INITIALIZERS = "torch.nn.init."
 
 
-class Library(Builtins):
+class Library(Standard):
     """Calls to anything that is not in the user's files."""
 
     def library_class(self, path: str) -> Class | None:
@@ -71,18 +70,11 @@ class Library(Builtins):
             return self.aten(name, *args, **kwargs)
         if top == "reader":
             return self._own(name, args, kwargs)
-        if top == "math":
-            return self._math(name, args)
-        if path in _TRANSPARENT or top in ("typing", "abc", "enum"):
+        if path in _TRANSPARENT or top in ("typing", "abc"):
             return args[0] if args else Symbol("reader.identity")
-        if path == "functools.partial" and args:
-            return self._partial(args, kwargs)
-        if path in ("collections.OrderedDict", "collections.defaultdict"):
-            return self.builtin("dict", args if path.endswith("OrderedDict") else (), kwargs)
-        if path in ("contextlib.nullcontext", "contextlib.suppress"):
-            return Context("")
-        if path == "itertools.chain":
-            return self._chained(args)
+        found = self.standard_call(path, args, kwargs)
+        if found is not NotImplemented:
+            return found
         if path == "einops.rearrange" and args and isinstance(args[0], Array):
             return self.perhaps(
                 replace(args[0], shape=None, stride=None), lambda: self.aten("clone", args[0])
@@ -93,7 +85,7 @@ class Library(Builtins):
                     self.sync("numpy", a)
             return UNKNOWN
         quiet = top in _HARMLESS or path.startswith(("os.", "sys."))
-        if not quiet and arrays_in([*args, *kwargs.values()]):
+        if not quiet and touches([*args, *kwargs.values()]):
             self.missing(path)
         return UNKNOWN
 
@@ -353,27 +345,6 @@ class Library(Builtins):
         grouped: Value,
     ) -> Value:
         raise NotImplementedError
-
-    # -- other libraries -------------------------------------------------------------------
-
-    def _math(self, name: str, args: Sequence[Value]) -> Value:
-        numbers = [self.read(a, "__float__") if isinstance(a, Array) else a for a in args]
-        return folded_math(name, numbers)
-
-    def _partial(self, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        f = args[0]
-        if isinstance(f, Function) and len(args) == 1:
-            return replace(f, defaults={**f.defaults, **kwargs})
-        return f if not kwargs and len(args) == 1 else UNKNOWN
-
-    def _chained(self, args: Sequence[Value]) -> Value:
-        out: list[Value] = []
-        for a in args:
-            items = self.iterate(a)
-            if isinstance(items, Several):
-                return items
-            out += items
-        return out
 
 
 _HARMLESS = frozenset(

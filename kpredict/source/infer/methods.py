@@ -8,10 +8,11 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from kpredict.source.infer.arrays import Arrays, fold
+from kpredict.source.infer.arrays import fold
 from kpredict.source.infer.shapes.pointwise import category, channels_last
 from kpredict.source.infer.shapes.registry import fresh
 from kpredict.source.infer.shapes.views import infer_size, view_stride
+from kpredict.source.infer.subscripts import Subscripts
 from kpredict.source.infer.trace import Fork
 from kpredict.source.infer.values import UNKNOWN, Array, Device, DType, Layout, Value
 
@@ -26,7 +27,7 @@ _QUIET = frozenset(
 )
 
 
-class Methods(Arrays):
+class Methods(Subscripts):
     def array_method(
         self, a: Array, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
     ) -> Value:
@@ -51,6 +52,8 @@ class Methods(Arrays):
             return self.subscript(a, args[0])
         if name == "__setitem__":
             return self.store(a, args[0], args[1])
+        if name == "where" and args:
+            return self.torch_call("where", (args[0], a, *args[1:]), kwargs)
         if name in ("apply_", "map_"):
             self.missing(name)
             return a

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from kpredict.source.infer.joining import arrays_in
 from kpredict.source.infer.library import Library
 from kpredict.source.infer.shapes.pointwise import category, channels_last
 from kpredict.source.infer.shapes.registry import fresh
@@ -18,7 +19,6 @@ from kpredict.source.infer.values import (
     Optimizer,
     Several,
     Value,
-    arrays_in,
 )  # fmt: skip
 
 _METHODS = frozenset(
@@ -28,6 +28,9 @@ _METHODS = frozenset(
     "load_state_dict compile get_submodule type share_memory register_forward_hook "
     "register_forward_pre_hook register_full_backward_hook _get_name extra_repr".split()
 )
+
+
+_HOOKS = {"register_forward_hook": "after", "register_forward_pre_hook": "before"}
 
 
 def children(o: Instance) -> Iterator[Instance]:
@@ -86,6 +89,8 @@ def convert(o: Instance, change: Callable[[Array], Array]) -> None:
 
 class Modules(Library):
     def has_module_method(self, o: Instance, name: str) -> bool:
+        if o.cls.is_tuple:
+            return name in ("_replace", "_asdict")
         return name in _METHODS and (o.cls.is_a("Module") or o.open)
 
     def module_method(
@@ -121,6 +126,13 @@ class Modules(Library):
             if isinstance(args[0], str):
                 o.attributes[args[0]] = value
             return None
+        if name in _HOOKS and args:
+            o.attributes.setdefault("_hooks", []).append((_HOOKS[name], args[0]))
+            return UNKNOWN
+        if name == "_replace":
+            return Instance(o.cls, {**o.attributes, **kwargs})
+        if name == "_asdict":
+            return dict(o.attributes)
         if name == "apply" or name.startswith("register_") or name in ("compile", "share_memory"):
             return o
         if name == "zero_grad":

@@ -7,16 +7,26 @@ calls. Later layers are called through the abstract methods declared here.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kpredict.source.infer.joining import arrays_in
 from kpredict.source.infer.shapes.pointwise import category, pointwise
 from kpredict.source.infer.shapes.registry import Unclear, device_of, fresh, shape_function
-from kpredict.source.infer.surface import Schema, choose, packet
+from kpredict.source.infer.surface import Schema, choose
 from kpredict.source.infer.trace import Called, Item, Missing, Place, Step, Sync
-from kpredict.source.infer.values import UNKNOWN, Array, Class, Scope, Several, Value, arrays_in
+from kpredict.source.infer.values import (
+    UNKNOWN,
+    Array,
+    Class,
+    DType,
+    Function,
+    Scope,
+    Several,
+    Value,
+)  # fmt: skip
 
 LOWER = frozenset("mm bmm addmm baddbmm addbmm convolution _thnn_fused_gru_cell".split())
 """Ops that autocast runs in the lower precision (autocast_mode.h, the `lower_precision_fp` list),
@@ -29,6 +39,10 @@ FLOAT32 = frozenset(
     "binary_cross_entropy_with_logits kl_div cosine_similarity".split()
 )
 """Ops that autocast runs in float32 (the `fp32` list)."""
+
+
+NEXT = ""
+"""How a block ends that falls through; the other ends are in choices.py."""
 
 
 class Exhausted(Exception):
@@ -46,8 +60,26 @@ class Frame:
     owner: Class | None = None
     returned: list[Value] = field(default_factory=list)
     yielded: list[Value] | None = None
+    whole: bool = True  # `yielded` is all of it: no yield sits on a way perhaps not taken
+    consume: Callable[[Value], None] | None = None  # runs the block under `with`, at the yield
     outer: frozenset[str] = frozenset()  # names declared global
+    is_class: bool = False  # a class body: its names are not seen from its methods
+    enclosing: frozenset[str] = frozenset()  # names declared nonlocal
     perhaps: Mapping[str, Array] = field(default_factory=dict)  # arrays that may be None
+
+    def assign_enclosing(self, name: str, value: Value) -> None:
+        """Set a `nonlocal` name where the enclosing function has it."""
+        for names in getattr(self.closure, "maps", ()):
+            if name in names:
+                names[name] = value
+                return
+
+    def become(self, names: Mapping[str, Value]) -> None:
+        """Take over `names` in place: functions defined here look into the same dict."""
+        if names is not self.names:
+            new = dict(names)
+            self.names.clear()
+            self.names.update(new)
 
 
 class State:
@@ -61,7 +93,7 @@ class State:
         self.autocast: str | None = None
         self.here = Place("", 0, 0, "")
         self.stack: list[Place] = []
-        self.quiet = False
+        self.default_device = "cpu"
         self.opened = 0  # composites of PyTorch that are open
         self.perhaps_arrays: Mapping[str, Array] = {}  # for the next call only
         self._casts: dict[tuple[int, str], Array] = {}
@@ -76,6 +108,15 @@ class State:
 
     def call(self, function: Value, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         raise NotImplementedError
+
+    def call_function(
+        self, f: Function, args: Sequence[Value], kwargs: Mapping[str, Value]
+    ) -> Value:
+        raise NotImplementedError
+
+    def method_named(self, cls: Class, name: str) -> Function | None:
+        found = cls.find(name)
+        return found if isinstance(found, Function) else None
 
     def attribute(self, owner: Value, name: str) -> Value:
         raise NotImplementedError
@@ -102,6 +143,15 @@ class State:
             self.items = before
 
     @contextmanager
+    def made_on(self, device: str) -> Iterator[None]:
+        """`with torch.device(…)`: where tensors are made that name no device."""
+        before, self.default_device = self.default_device, device
+        try:
+            yield
+        finally:
+            self.default_device = before
+
+    @contextmanager
     def mode(self, grad: bool | None = None, autocast: str | bool | None = True) -> Iterator[None]:
         """Grad mode and autocast for the time of a block; True leaves autocast as it is."""
         before = self.grad, self.autocast
@@ -114,8 +164,7 @@ class State:
             self.grad, self.autocast = before
 
     def record(self, item: Item) -> None:
-        if not self.quiet:
-            self.items.append(item)
+        self.items.append(item)
 
     def missing(self, what: str) -> None:
         """A call that may launch could not be read."""
@@ -241,7 +290,7 @@ class State:
                 cached = self._casts[key]
                 return replace(cached, shape=v.shape, stride=v.stride)
             before, self.autocast = self.autocast, None
-            out = self.aten("_to_copy", v, dtype=_dtype(target))
+            out = self.aten("_to_copy", v, dtype=DType(target))
             self.autocast = before
             if keep and isinstance(out, Array):
                 self._casts[key] = out
@@ -259,12 +308,6 @@ def _foreach(plain: str, bound: Mapping[str, Value]) -> Any:
     return [fresh(s, a.dtype, a.device) for s, a in zip(shapes, first, strict=True)]
 
 
-def _dtype(name: str) -> Value:
-    from kpredict.source.infer.values import DType
-
-    return DType(name)
-
-
 def _requiring(outputs: Any) -> Any:
     """Floating results of a differentiable op require grad."""
     if isinstance(outputs, Array):
@@ -274,9 +317,3 @@ def _requiring(outputs: Any) -> Any:
     if isinstance(outputs, (tuple, list)):
         return type(outputs)(_requiring(o) for o in outputs)
     return outputs
-
-
-def has_op(name: str) -> bool:
-    """Whether `aten.<name>` exists and is dispatched itself, not opened into others."""
-    found = packet(name)
-    return bool(found) and not all(s.composite for s in found)

@@ -70,6 +70,12 @@ def packet(name: str) -> tuple[Schema, ...]:
     return tuple(_schema(name, *row) for row in rows)
 
 
+def dispatched(name: str) -> bool:
+    """Whether `aten.<name>` exists and is dispatched itself, not opened into others."""
+    found = packet(name)
+    return bool(found) and not all(s.composite for s in found)
+
+
 def _schema(name: str, overload: str, text: str, flags: str) -> Schema:
     arguments, _, returns = text[1:].rpartition(") -> ")
     if not returns:  # "(…) -> ()" keeps its brackets

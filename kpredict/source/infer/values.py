@@ -150,6 +150,12 @@ class Function:
     defaults: Mapping[str, Value] = field(default_factory=dict)
     decorators: tuple[Value, ...] = ()
     owner: Class | None = None
+    wrapped: Value = None  # what the user's own decorators made of it
+
+    @property
+    def is_cached(self) -> bool:
+        """A `cached_property`: run once per object."""
+        return any(isinstance(d, Symbol) and d.name == "cached_property" for d in self.decorators)
 
     @property
     def kind(self) -> str:
@@ -173,6 +179,8 @@ class Class:
     scope: Scope
     fields: tuple[str, ...] = ()  # of a dataclass or named tuple, in order
     line: int = 0
+    is_tuple: bool = False  # a named tuple: its fields are its items
+    _lines: tuple[Class, ...] | None = None
 
     def find(self, name: str) -> Value:
         """The attribute by the classes' order, or UNKNOWN."""
@@ -180,22 +188,18 @@ class Class:
 
     def lookup(self, name: str) -> tuple[Value, Class | None]:
         """The attribute and the class that has it."""
-        if name in self.attributes:
-            return self.attributes[name], self
-        for base in self.bases:
-            if isinstance(base, Class):
-                found, owner = base.lookup(name)
-                if owner is not None:
-                    return found, owner
+        for c in self.lines():
+            if name in c.attributes:
+                return c.attributes[name], c
         return UNKNOWN, None
 
-    def lines(self) -> list[Class]:
-        """Itself and its classes, nearest first."""
-        out: list[Class] = [self]
-        for base in self.bases:
-            if isinstance(base, Class):
-                out += [c for c in base.lines() if c not in out]
-        return out
+    def lines(self) -> tuple[Class, ...]:
+        """Itself and its classes in Python's method resolution order."""
+        if self._lines is None:
+            above = [b for b in self.bases if isinstance(b, Class) and b is not self]
+            orders = [list(b.lines()) for b in above]
+            self._lines = (self, *_merged([*orders, above]))
+        return self._lines
 
     def is_a(self, name: str) -> bool:
         return any(c.name == name for c in self.lines())
@@ -207,6 +211,17 @@ class Class:
             for c in self.lines()
             for b in c.bases
         )
+
+
+def _merged(orders: list[list[Class]]) -> list[Class]:
+    """The C3 merge of the orders of several bases; a contradiction is left in the order given."""
+    out: list[Class] = []
+    while orders := [o for o in orders if o]:
+        heads = [o[0] for o in orders]
+        head = next((h for h in heads if not any(h in o[1:] for o in orders)), heads[0])
+        out.append(head)
+        orders = [[c for c in o if c is not head] for o in orders]
+    return out
 
 
 @dataclass(eq=False, slots=True)
@@ -234,6 +249,36 @@ class Several:
     item: Value
 
 
+@dataclass(eq=False, slots=True)
+class Cursor:
+    """An iterator over known items: what is taken is gone."""
+
+    items: list[Value]
+
+    def rest(self) -> list[Value]:
+        """Everything that is left, taken."""
+        taken, self.items = self.items, []
+        return taken
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial:
+    """`functools.partial(function, *args, **kwargs)`."""
+
+    function: Value
+    args: tuple[Value, ...]
+    kwargs: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Managed:
+    """A call of a generator that `contextlib.contextmanager` decorates, not run yet."""
+
+    function: Function
+    args: tuple[Value, ...]
+    kwargs: Mapping[str, Value]
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What `with` is given: `kind` is "grad", "autocast", or "" if nothing changes here."""
@@ -257,65 +302,3 @@ class Optimizer:
     name: str
     parameters: Value
     kwargs: Mapping[str, Value]
-
-
-def join(a: Value, b: Value) -> Value:
-    """What a name holds when it is one of the two and nobody knows which."""
-    if a is b:
-        return a
-    if isinstance(a, Array) and isinstance(b, Array):
-        if a == b:
-            return a
-        shape: tuple[Dim, ...] | None = None
-        if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
-            shape = tuple(x if x == y else None for x, y in zip(a.shape, b.shape, strict=True))
-        return Array(
-            shape, a.dtype if a.dtype == b.dtype else None,
-            "cuda" if "cuda" in (a.device, b.device) else "cpu", a.storage,
-            a.stride if a.stride == b.stride and shape is not None and None not in shape else None,
-            requires_grad=a.requires_grad or b.requires_grad,
-        )  # fmt: skip
-    if type(a) is not type(b):
-        return UNKNOWN
-    if isinstance(a, tuple):
-        if len(a) != len(b):
-            return UNKNOWN
-        return tuple(join(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, list):
-        items = [*a, *b]
-        if len(a) == len(b):
-            return [join(x, y) for x, y in zip(a, b, strict=True)]
-        item = items[0]
-        for other in items[1:]:
-            item = join(item, other)
-        return Several(item)
-    if isinstance(a, Several):
-        return Several(join(a.item, b.item))
-    try:
-        return a if bool(a == b) else UNKNOWN
-    except Exception:
-        return UNKNOWN
-
-
-def arrays_in(value: Value, depth: int = 4) -> list[Array]:
-    """Every Array inside nested containers and objects, in order."""
-    if isinstance(value, Array):
-        return [value]
-    if depth == 0:
-        return []
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [a for v in value for a in arrays_in(v, depth - 1)]
-    if isinstance(value, dict):
-        return [a for v in value.values() for a in arrays_in(v, depth - 1)]
-    return []
-
-
-def knows(value: Value, depth: int = 4) -> bool:
-    """Whether nothing inside `value` is UNKNOWN."""
-    if value is UNKNOWN:
-        return False
-    if depth and isinstance(value, (list, tuple, set, frozenset)):
-        return all(knows(v, depth - 1) for v in value)
-    if depth and isinstance(value, dict):
-        return all(knows(v, depth - 1) for v in value.values())
-    return True

@@ -10,8 +10,7 @@ import pytest
 
 from kpredict.source.infer.expressions import BUILTINS
 from kpredict.source.infer.library import prelude
-from kpredict.source.infer.operators import has_op
-from kpredict.source.infer.surface import packet, python_names
+from kpredict.source.infer.surface import dispatched, packet, python_names
 from kpredict.source.infer.values import Function
 
 ON_CUDA_ONLY = {"_fused_rms_norm", "index_copy"}  # have kernels of their own there
@@ -49,7 +48,7 @@ def test_every_op_exists_and_is_dispatched(name: str) -> None:
     used = {n.attr for n in ast.walk(tree(name)) if isinstance(n, ast.Attribute)
             and isinstance(n.value, ast.Name) and n.value.id == "aten"}  # fmt: skip
     assert used
-    unknown = sorted(op for op in used - ON_CUDA_ONLY if not has_op(op))
+    unknown = sorted(op for op in used - ON_CUDA_ONLY if not dispatched(op))
     assert not unknown
 
 
@@ -70,7 +69,8 @@ def test_most_of_the_surface_is_known() -> None:
         full = short if space in ("torch", "Tensor", "F") else f"{space}_{short}"
         total += 1
         known += (
-            isinstance(opened.get(full), Function) or has_op(full) or has_op(full.rstrip("_"))
+            isinstance(opened.get(full), Function)
+            or dispatched(full) or dispatched(full.rstrip("_"))
             or (space == "F" and isinstance(functional.get(short), Function))
         )  # fmt: skip
     assert known / total > 0.65
