@@ -17,7 +17,7 @@ from kpredict.eager.registry import rule
 from kpredict.eager.rules.gathering import select_slices
 from kpredict.eager.rules.indexing import look_up
 from kpredict.eager.rules.sorting import sort_into
-from kpredict.eager.shaping import flat, fresh, unsqueeze, wrap
+from kpredict.eager.shaping import flat, fresh, reshape, unsqueeze, wrap
 from kpredict.model import Access, Launch, Op, Target, Tensor
 
 FEW = 3072
@@ -29,12 +29,12 @@ _MEAN, _MAX = 1, 2
 
 @rule("aten.embedding", source="native/Embedding.cpp embedding_symint; 2.6.0")
 def embedding(op: Op, target: Target) -> Iterable[Launch]:
-    """An index_select of rows; strided indices are copied to be flat first."""
-    table = op["weight"]
-    picks, copies = compact(op["indices"])
+    """An index_select of rows; indices that do not lie in one line are copied first."""
+    table, picks = op["weight"], op["indices"]
+    line, copies = reshape(picks, (picks.numel,)) if picks.ndim != 1 else (picks, [])
     shape = (picks.numel, *table.shape[1:])
     rows = view(op.out, shape, contiguous(table, shape=shape).stride)
-    return [*copies, *select_slices(rows, table, 0, flat(picks))]
+    return [*copies, *select_slices(rows, table, 0, line)]
 
 
 @rule(
