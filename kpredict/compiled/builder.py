@@ -15,6 +15,7 @@ import torch
 
 from kpredict.capture.world import World
 from kpredict.compiled.patching import Patches
+from kpredict.compiled.recompiles import variable_sizes
 from kpredict.compiled.region import KernelCall, Node, Region
 from kpredict.compiled.timing import Timed
 from kpredict.compiled.wrapper import load
@@ -60,6 +61,7 @@ class Builder:
                 self._open.pop()
             region.notes, self._timed.notes = tuple(self._timed.notes), {}
             region.padding = self._timed.padding
+            region.dynamic = variable_sizes(graph)
             region.why_not = _by_final_node(region.nodes, self._whys)
             region.code = code if isinstance(code, str) else code.value
             region.outputs = frozenset(graph.get_output_names())

@@ -22,12 +22,12 @@ import torch
 import kpredict
 from kpredict.capture.world import World
 from kpredict.compiled.patching import Patches
-from kpredict.model import GraphBreak, Phase, Span
+from kpredict.compiled.recompiles import called_from, compiling_now, frame_number, plain_guard
+from kpredict.model import GraphBreak, Phase, Recompile, Span
 
 _SKIPPED = "Skipping the function and falling back to eager"
 _EXPLANATION = re.compile(r"Explanation: (.+?)(?=\n\s*\n|\n\s*Hint:|\Z)", re.DOTALL)
 _STDLIB = sysconfig.get_path("stdlib") + "/"
-_COMPILE_ID = re.compile(r"^\d+/\d+: ")
 _HINT = re.compile(r"Hint: (.+)")
 _LEAD_IN = re.compile(r"^(Encountered graph break when|Failed to handle graph break)[^\n]*\n+")
 
@@ -35,7 +35,6 @@ _LEAD_IN = re.compile(r"^(Encountered graph break when|Failed to handle graph br
 class Kind(StrEnum):
     BREAK = "graph break"
     SKIP = "skipped frame"
-    RECOMPILE = "recompilation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,11 @@ class Said:
 
 @dataclass(slots=True)
 class Heard:
-    """What dynamo said, in order."""
+    """What dynamo said, in order; `calls` tells how often a frame's compiled code ran so far."""
 
     said: list[Said] = field(default_factory=list)
+    recompiles: list[tuple[Phase, Recompile]] = field(default_factory=list)
+    calls: Callable[[str], int] = lambda _: 0
 
     def of(self, kind: Kind, phase: Phase | None = None) -> tuple[GraphBreak, ...]:
         return tuple(s.what for s in self.said if s.kind is kind and phase in (None, s.phase))
@@ -74,6 +75,10 @@ def dynamo(world: World, heard: Heard) -> Iterator[None]:
         patches.wrap(
             "torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons",
             lambda original: _recompiles(original, world, heard),
+        )  # fmt: skip
+        patches.wrap(
+            "torch._dynamo.convert_frame", "exceeds_recompile_limit",
+            lambda original: _limited(original, world, heard),
         )  # fmt: skip
         optimizer = "torch._dynamo.variables.optimizer"
         patches.wrap(
@@ -130,17 +135,36 @@ def _breaks(original: Callable[..., Any], world: World, heard: Heard) -> Callabl
 
 def _recompiles(original: Callable[..., Any], world: World, heard: Heard) -> Callable[..., Any]:
     def get_reasons(*args: Any, **kwargs: Any) -> Any:
-        reasons = original(*args, **kwargs)
+        found = original(*args, **kwargs)
+        reasons = [found] if isinstance(found, str) else list(found)
         frame = args[1] if len(args) > 1 else kwargs.get("frame")
         if reasons and frame is not None:
-            code = frame.f_code
-            line = Span(code.co_filename, code.co_firstlineno, code.co_name)
-            text = reasons[0] if isinstance(reasons, (list, tuple)) else str(reasons)
-            found = GraphBreak(_COMPILE_ID.sub("", _one_line(str(text))), line)
-            heard.said.append(Said(Kind.RECOMPILE, _phase(world), found))
-        return reasons
+            again = Recompile(
+                frame.f_code.co_name,
+                heard.calls(frame_number(reasons)) + 1,
+                plain_guard(str(reasons[0])),
+                called_from(frame.f_code, _is_users),
+                region=compiling_now(),
+            )
+            heard.recompiles.append((_phase(world), again))
+        return found
 
     return get_reasons
+
+
+def _limited(original: Callable[..., Any], world: World, heard: Heard) -> Callable[..., Any]:
+    """Compiled too often, a function runs eagerly wherever no earlier code fits."""
+
+    def exceeds_limit(*args: Any, **kwargs: Any) -> Any:
+        found = exceeded, limit = original(*args, **kwargs)
+        if exceeded and heard.recompiles:
+            phase, last = heard.recompiles.pop()
+            words = f"{last.reason}, and it was compiled as often as {limit} allows"
+            line = Span(last.line.file, last.line.line, last.function) if last.line else None
+            heard.said.append(Said(Kind.SKIP, phase, GraphBreak(words, line)))
+        return found
+
+    return exceeds_limit
 
 
 def _phase(world: World) -> Phase:

@@ -24,7 +24,18 @@ from kpredict.compiled.region import (
 )
 from kpredict.eager.predict import launches_of
 from kpredict.graph import round_trips
-from kpredict.model import Access, Basis, GraphBreak, Kind, Launch, Op, Plan, Target, Unknown
+from kpredict.model import (
+    Access,
+    Basis,
+    GraphBreak,
+    Kind,
+    Launch,
+    Op,
+    Plan,
+    Recompile,
+    Target,
+    Unknown,
+)
 
 
 def predict_compiled(
@@ -32,6 +43,7 @@ def predict_compiled(
     target: Target,
     graph_breaks: tuple[GraphBreak, ...] = (),
     notes: Sequence[str] = (),
+    recompiles: tuple[Recompile, ...] = (),
 ) -> Plan:
     """The plan of one phase of a compiled run."""
     stream = _Stream(target)
@@ -41,7 +53,8 @@ def predict_compiled(
     trips = round_trips(launches)
     barriers = find_barriers(stream.made, trips, [b.reason for b in graph_breaks])
     told = tuple(dict.fromkeys((*notes, *stream.notes, *stream.graph_notes())))
-    return Plan(launches, trips, barriers, tuple(stream.unknowns), graph_breaks, told)
+    unknowns = tuple(stream.unknowns)
+    return Plan(launches, trips, barriers, unknowns, graph_breaks, told, recompiles)
 
 
 @dataclass(slots=True)

@@ -60,7 +60,8 @@ class Region:
     `name` is dynamo's number of the frame and its compilation, such as `0/0`. `why_not` maps
     pairs of node names to Inductor's words for not fusing them. `notes` say what it would decide
     by timing: `padding` and `splitting` map matrix products to the kernels that either may add,
-    `optional` are nodes that a template may take in.
+    `optional` are nodes that a template may take in. `dynamic` are the sizes that may vary; `runs`
+    counts how often it ran, warm-up included.
     """
 
     name: str
@@ -74,6 +75,8 @@ class Region:
     padding: Mapping[Product, int] = field(default_factory=dict)
     splitting: Mapping[Product, int] = field(default_factory=dict)
     optional: frozenset[str] = frozenset()
+    dynamic: tuple[str, ...] = ()
+    runs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

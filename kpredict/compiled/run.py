@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from kpredict.compiled.options import in_words
 from kpredict.compiled.plan import predict_compiled
 from kpredict.compiled.region import Region
 from kpredict.compiled.timing import Timed
-from kpredict.model import GraphBreak, KpredictError, Phase, Plan
+from kpredict.model import GraphBreak, KpredictError, Phase, Plan, Recompile
 
 
 @dataclass(slots=True)
@@ -51,7 +51,11 @@ class Compiler:
         """The plan of each phase; what dynamo said goes to the phase in which it said it."""
         return {
             phase: predict_compiled(
-                items, self.world.target, self.heard.of(Kind.BREAK, phase), self._notes(phase)
+                items,
+                self.world.target,
+                self.heard.of(Kind.BREAK, phase),
+                self._notes(phase),
+                self._recompiles(phase),
             )
             for phase, items in captured.items.items()
         }
@@ -62,11 +66,23 @@ class Compiler:
             f"torch.compile skips {_where(s)}, all of it runs eagerly: {s.reason}"
             for s in self.heard.of(Kind.SKIP, phase)
         ]
-        recompiled = [
-            f"torch.compile compiles {_where(r)} again: {r.reason}"
-            for r in self.heard.of(Kind.RECOMPILE, phase)
-        ]
-        return options + skipped + recompiled
+        return options + skipped
+
+    def _recompiles(self, phase: Phase) -> tuple[Recompile, ...]:
+        """Once everything ran, what may vary in the code compiled again is known."""
+        dynamic = {r.name: r.dynamic for r in self.regions if r.phase is Phase.FORWARD}
+        return tuple(
+            replace(again, dynamic=dynamic.get(again.region, ()))
+            for said, again in self.heard.recompiles
+            if said is phase
+        )
+
+    def _runs(self, frame: str) -> int:
+        return sum(
+            r.runs
+            for r in self.regions
+            if r.phase is Phase.FORWARD and r.name.startswith(f"{frame}/")
+        )
 
 
 def _where(said: GraphBreak) -> str:
@@ -85,6 +101,7 @@ def compiling(
     Raises KpredictError where torch.compile itself gives up with an error, as it would on a GPU.
     """
     compiler = Compiler(world, dict(options or {}))
+    compiler.heard.calls = compiler._runs
     with (
         inductor(world, compiler.regions, templates_win) as compiler.timed,
         dynamo(world, compiler.heard),

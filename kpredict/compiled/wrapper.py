@@ -108,6 +108,7 @@ def load(region: Region, constants: Mapping[str, Any], mode: Ears) -> ModuleType
 
     def call(args: list[Any]) -> Any:
         listener = mode.listener
+        region.runs += 1
         if not listener.active:
             return inner(args)
         listener.mark(Entered(region, running_phase()))

@@ -10,7 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from kpredict.bounds import Bound, launch_bound, plan_bound
-from kpredict.model import Access, Count, Entry, Failure, Launch, Plan, Report, Span, Target
+from kpredict.model import (
+    Access,
+    Count,
+    Entry,
+    Failure,
+    Launch,
+    Plan,
+    Recompile,
+    Report,
+    Span,
+    Target,
+)
 from kpredict.report.arrays import array_names
 
 SCHEMA_VERSION = 1
@@ -115,7 +126,15 @@ def plan_document(
             {"producer": b.producer, "consumer": b.consumer, "reason": b.reason, "detail": b.detail}
             for b in plan.barriers
         ],
+        "recompiles": [_recompile(r, file) for r in plan.recompiles],
         "notes": list(plan.notes),
+    }  # fmt: skip
+
+
+def _recompile(again: Recompile, file: str | None) -> dict[str, Any]:
+    return {
+        "function": again.function, "call": again.call, **_at(again.line, file or ""),
+        "reason": again.reason, "dynamic": list(again.dynamic), "region": again.region,
     }  # fmt: skip
 
 

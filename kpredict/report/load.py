@@ -30,6 +30,7 @@ from kpredict.model import (
     Phase,
     Phases,
     Plan,
+    Recompile,
     Report,
     RoundTrip,
     Span,
@@ -149,6 +150,17 @@ def _plan(file: str, p: Json, storages: dict[str, int], doubts: Mapping[str, Any
             for b in p.get("barriers", ())
         ),
         notes=tuple(p.get("notes", ())),
+        recompiles=tuple(
+            Recompile(
+                r["function"],
+                r["call"],
+                r["reason"],
+                _span(file, r),
+                tuple(r["dynamic"]),
+                r.get("region", ""),
+            )
+            for r in p.get("recompiles", ())
+        ),
         **doubts,
     )
 

@@ -86,6 +86,7 @@ def _doubts(entry: Entry, style: Style) -> Iterator[str]:
         reason = b.reason if style.verbose else b.reason.partition(": ")[0]
         said.append(f"graph break{where}: {reason}")
     for ps in entry.plans.values():
+        said += [f"recompile{_on(r.line, entry.file)}: {r}" for _, p in ps for r in p.recompiles]
         said += [f"note: {note}" for _, plan in ps for note in plan.notes]
     if said:
         yield ""

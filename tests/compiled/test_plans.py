@@ -132,9 +132,12 @@ def test_a_second_shape_recompiles_once_with_variable_sizes(world: World) -> Non
         plan = compiler.plans(found)[Phase.FORWARD]
     assert [x.region for x in plan.launches] == ["0/1"] * 3
     assert [x.reads[0].bytes for x in plan.launches] == [128, 512, 2048]
-    (note,) = plan.notes
-    assert "again" in note
-    assert "size mismatch at index 0" in note
+    (again,) = plan.recompiles
+    assert (again.function, again.call, again.region) == ("doubled", 2, "0/1")
+    assert again.reason == "size 0 of x is 16 and was 4"
+    assert again.dynamic == ("size 0 of x",)
+    assert again.line is not None
+    assert again.line.file == __file__
 
 
 def test_reduce_overhead_replays_one_cuda_graph(world: World) -> None:
