@@ -637,3 +637,36 @@ class Report:
         if not self.entries or mode not in self.entries[0].plans:
             raise KpredictError(f"The report has no {mode} plan.", "Ask for it with modes=.")
         return self.entries[0].plans[mode]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where an entry's mode stops to be bound by launches: it is at the size `below`, and at
+    `above` it is bound by `by`, "memory" or "compute". Both sizes were predicted."""
+
+    file: str
+    name: str
+    mode: Mode
+    below: int
+    above: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The same entries side by side: a report for each value of what is varied, "target" or the
+    name of a dimension; `turns` belong to sizes."""
+
+    varied: str
+    points: tuple[tuple[str, Report], ...]
+    turns: tuple[Turn, ...] = ()
+
+    def entry(self, label: str, file: str, name: str) -> Entry | None:
+        """An entry at one point; None where it could not be analysed."""
+        report = dict(self.points)[label]
+        return next((e for e in report.entries if (e.file, e.name) == (file, name)), None)
+
+    @property
+    def entries(self) -> tuple[tuple[str, str], ...]:
+        """(file, name) of everything that was analysed at any point, in order."""
+        return tuple(dict.fromkeys((e.file, e.name) for _, r in self.points for e in r.entries))

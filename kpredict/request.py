@@ -25,6 +25,7 @@ class Request:
     empty for every one whose inputs can be known. `inputs` are `NAME=SPEC` texts as in `--input`.
     `phases` None means what the file's MODE says, else forward. `train` and `grad` None mean what
     the phases imply. `stated` maps a line, or "*", to the value a device read gives there.
+    `launch_us` None means the target's own time per launch.
     `compile_options` are torch.compile's (mode, dynamic, fullgraph) in the compiled plan, over what
     the file's own call says.
     `rules` are the user's own, as rows (`eager.user_rules.UserRow`); `entry_inputs` are inputs by
@@ -50,6 +51,7 @@ class Request:
     plugins: Plugins = field(default=NONE, kw_only=True)
     compile_options: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
+    launch_us: float | None = None
 
 
 def split_path(text: str) -> tuple[str, str]:

@@ -52,8 +52,14 @@ _ROWS = (
 TARGETS: Mapping[str, Target] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-def target(name: str | None = None, torch: str | None = None, cuda: int | None = None) -> Target:
-    """The profile called `name` (default h100), for a torch release and a CUDA major version.
+def target(
+    name: str | None = None,
+    torch: str | None = None,
+    cuda: int | None = None,
+    launch_us: float | None = None,
+) -> Target:
+    """The profile called `name` (default h100), for a torch release, a CUDA major version and a
+    time per launch.
 
     Raises KpredictError for an unknown name.
     """
@@ -69,4 +75,18 @@ def target(name: str | None = None, torch: str | None = None, cuda: int | None =
         found = replace(found, torch=torch)
     if cuda is not None:
         found = replace(found, cuda=cuda)
+    if launch_us is not None:
+        found = replace(found, launch_us=launch_us)
     return found
+
+
+def parse_targets(text: str) -> tuple[str, ...]:
+    """`h100,a100,t4` → names, each once; `all` is every one. Raises KpredictError."""
+    names = tuple(dict.fromkeys(n.strip().lower() for n in text.split(",") if n.strip()))
+    if names == ("all",):
+        return tuple(TARGETS)
+    if not names:
+        raise KpredictError("--targets names none.", f"Known targets: {', '.join(TARGETS)}.")
+    for name in names:
+        target(name)
+    return names

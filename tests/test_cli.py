@@ -75,6 +75,11 @@ def test_ops_and_explain_do_without_torch(kpredict: Run, tmp_path: Path) -> None
         (["shwo"], "`kpredict --help` lists the commands."),
         (["fixtures/add_relu.py", "--input", "x=f31[3]"], "no dtype is called 'f31'"),
         (["fixtures/add_relu.py", "--target", "h10"], "Did you mean h100?"),
+        (["fixtures/add_relu.py", "--targets", "h100,t"], "No target is called 't'"),
+        (["fixtures/add_relu.py", "--targets", "t4", "--target", "t4"], "exclude each other"),
+        (["fixtures/add_relu.py", "--targets", "t4", "--sweep", "n=1..9"], "vary one thing each"),
+        (["fixtures/add_relu.py", "--sweep", "n=1..9"], "No input has a dimension called n."),
+        (["fixtures/add_relu.py", "--launch-us", "-1"], "is not in the range"),
         (["fixtures/add_relu.py", "--dim", "b"], "is not NAME=NUMBER"),
         (["fixtures/add_relu.py", "--assume", "b"], "is not LINE=VALUE"),
         (["fixtures/add_relu.py", "--phases", "all"], "is not one of"),
@@ -141,6 +146,21 @@ def test_a_saved_report_is_shown_again(kpredict: Run, tmp_path: Path) -> None:
     assert kpredict(*args, "-o", saved).returncode == 0
     assert kpredict(saved).stdout == kpredict(*args).stdout
     assert kpredict(saved, "-f", "json").stdout == Path(saved).read_text()
+
+
+@needs_torch
+def test_targets_side_by_side(kpredict: Run, tmp_path: Path) -> None:
+    saved = str(tmp_path / "c.json")
+    args = ("fixtures/add_relu.py", "--mode", "eager", "--targets", "h100,t4", "--launch-us", "9")
+    done = kpredict(*args)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:4]] == ["target", "h100", "t4"]
+    assert "18 us, launches" in done.stdout  # two launches on the H100
+    assert done.stdout.splitlines()[-1].startswith("add_relu: eager 2 kernels on each [torch ")
+    assert kpredict(*args, "-o", saved).returncode == 0
+    assert kpredict(saved).stdout == done.stdout
+    data = json.loads(Path(saved).read_text())
+    assert [p["at"] for p in data["points"]] == ["h100", "t4"]
 
 
 @needs_torch

@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"model", "targets"},
     "graph": {"model"},
     "bounds": {"model"},
+    "sweep": {"model", "bounds"},
     "source": {"model", "eager", "targets"},
     "eager": {"model", "graph"},
     "capture": {"model", "targets", "eager"},  # routes ask the rules which back end CUDA takes
@@ -42,6 +43,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "findings": {"model", "config", "source", "eager", "targets", "report", "graph", "verify"},
     "session": {
         "model",
+        "bounds",
+        "sweep",
         "targets",
         "request",
         "plugins",

@@ -45,6 +45,10 @@ target_options = _compose(
         "--cuda", type=click.Choice(["12", "13"]),
         help="The CUDA release torch was built with, where it matters; default 13.",
     ),
+    click.option(
+        "--launch-us", type=click.FloatRange(min=0), metavar="US",
+        help="What one launch takes the host, for the bound on time; default by GPU.",
+    ),
 )  # fmt: skip
 
 analysis_options = _compose(
@@ -121,6 +125,7 @@ def requests(
     timeout: float = 120.0,
     target: str | None = None,
     cuda: str | None = None,
+    launch_us: float | None = None,
 ) -> list[Request]:
     """One Request per file, in the order given; several `f.py::name` of one file join.
 
@@ -149,7 +154,8 @@ def requests(
         Request(
             file, tuple(entry), tuple(inputs), parse_dims(dims), chosen, wanted, train, grad,
             compile_optimizer, parse_stated(assume), target, int(cuda) if cuda else None, timeout,
-            rules, entry_inputs(config, file), options, plugins=plugins_of(config),
+            rules, entry_inputs(config, file), options, launch_us=launch_us,
+            plugins=plugins_of(config),
         )
         for file, entry in names.items()
     ]  # fmt: skip

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,19 +20,35 @@ from kpredict.commands._options import (
     target_options,
     use_color,
 )
-from kpredict.model import Entry, KpredictError, Report
+from kpredict.model import Comparison, Entry, Failure, KpredictError, Report
 from kpredict.request import Request
+from kpredict.sweep import parse_sweep
+from kpredict.targets import parse_targets
+
+if TYPE_CHECKING:
+    from kpredict.session.ask import Answer
 
 
 @click.command()
 @paths_argument
 @analysis_options
 @target_options
+@click.option(
+    "--targets",
+    metavar="GPU,GPU,...",
+    help="Counts for several GPUs side by side; 'all' for every one known.",
+)
+@click.option(
+    "--sweep",
+    metavar="NAME=LO..HI[:xF]",
+    help="Sizes of a named dimension side by side, times ten each (n=1e2..1e8) or times F "
+    "(n=64..4096:x2), and where launches cease to set the time.",
+)
 @click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), help="Default text.")
 @output_options
 def command(
     paths: tuple[str, ...], form: str | None, output: str | None, verbose: int, quiet: bool,
-    color: str, **flags: Any,
+    color: str, targets: str | None, sweep: str | None, **flags: Any,
 ) -> int:  # fmt: skip
     """Show, line by line, what the GPU would run: eager, compiled, and what fusion saves.
 
@@ -42,60 +58,111 @@ def command(
     saved = [path for path in paths if path.endswith(".json")]
     if len(saved) > 1 or (saved and len(paths) > 1):
         raise KpredictError("A saved report is shown alone.", "Give one .json file.")
-    report = _saved(saved[0]) if saved else _analysed(paths, flags, verbose)
+    found = _saved(saved[0]) if saved else _analysed(paths, flags, targets, sweep, verbose)
     chosen = form or ("json" if output and output.endswith(".json") else "text")
     if chosen == "json":
-        from kpredict.report import json as renderer
-
-        emit(renderer.render(report, __version__, indent=2), output)
+        emit(_json(found), output)
     else:
-        from kpredict.report import text
+        from kpredict.report import side_by_side, text
 
         style = text.style_for(
             sys.stdout, color=use_color(color, output), verbose=verbose, quiet=quiet,
             to_file=output is not None,
         )  # fmt: skip
-        emit(text.render(report, style), output)
-    for failure in report.errors:
+        if isinstance(found, Report):
+            emit(text.render(found, style), output)
+        else:
+            emit(side_by_side.render(found, style), output)
+    failures = list(_failures(found))
+    for at, failure in failures:
         where = f"{failure.file}::{failure.name}" if failure.name else failure.file
         if failure.line:
             where = f"{failure.file}:{failure.line}" + (f" {failure.name}" if failure.name else "")
-        click.echo(f"kpredict: error: {where}: {failure.message}", err=True)
+        click.echo(f"kpredict: error: {at}{where}: {failure.message}", err=True)
         if failure.hint:
             click.echo(f"  hint: {failure.hint}", err=True)
-    return 2 if report.errors else 0
+    return 2 if failures else 0
 
 
-def _analysed(paths: Sequence[str], flags: Mapping[str, Any], verbose: int) -> Report:
-    from kpredict.session.ask import Answer, analyse
+def _json(found: Report | Comparison) -> str:
+    from kpredict.report import comparison, json
 
+    if isinstance(found, Report):
+        return json.render(found, __version__, indent=2)
+    return comparison.render(found, __version__, indent=2)
+
+
+def _failures(found: Report | Comparison) -> Iterator[tuple[str, Failure]]:
+    """What went wrong and, of a comparison, at which target or size."""
+    if isinstance(found, Report):
+        yield from (("", failure) for failure in found.errors)
+        return
+    for label, report in found.points:
+        at = f"{label}: " if found.varied == "target" else f"{found.varied}={label}: "
+        yield from ((at, failure) for failure in report.errors)
+
+
+def _analysed(
+    paths: Sequence[str], flags: Mapping[str, Any], targets: str | None, sweep: str | None,
+    verbose: int,
+) -> Report | Comparison:  # fmt: skip
+    """One report, or one for each target or size."""
+    from kpredict.session.ask import answering
+    from kpredict.session.vary import MOST_CHILDREN, over_sizes, over_targets
+
+    if targets and sweep:
+        raise KpredictError("--targets and --sweep vary one thing each.", "Give one of them.")
+    if targets and flags.get("target"):
+        raise KpredictError("--target and --targets exclude each other.", "Give one of them.")
     asked = requests(paths, **flags)
-    on_terminal = sys.stderr.isatty()
+    several = parse_targets(targets) if targets else ()
+    sizes = parse_sweep(sweep) if sweep else None
+    children = len(asked) * (len(several) or (sizes and len(sizes.sizes) + MOST_CHILDREN) or 1)
+    shown = Progress(asked, verbose > 0)
+    with answering(children, shown.heard, shown.begun) as answered:
+        if several:
+            return over_targets(asked, several, answered)
+        if sizes is not None:
+            return over_sizes(asked, sizes, answered)
+        return answered(asked)
 
-    def begun(request: Request) -> None:
-        if on_terminal:  # a line that the next one writes over
-            at = f" ({asked.index(request) + 1} of {len(asked)})" if len(asked) > 1 else ""
-            sys.stderr.write(f"\r\x1b[Kanalysing {request.file}{at}")
+
+class Progress:
+    """What is under way, on a line of the terminal that the next one writes over; with -v what the
+    user's code printed."""
+
+    def __init__(self, asked: Sequence[Request], verbose: bool) -> None:
+        self._files = [request.file for request in asked]
+        self._verbose = verbose
+        self._on_terminal = sys.stderr.isatty()
+
+    def begun(self, request: Request) -> None:
+        if self._on_terminal:
+            at, of = self._files.index(request.file) + 1, len(self._files)
+            several = f" ({at} of {of})" if of > 1 else ""
+            for_what = f" for {request.target}" if request.target else ""
+            sizes = "".join(f", {name}={size:,}" for name, size in request.dims.items())
+            sys.stderr.write(f"\r\x1b[Kanalysing {request.file}{several}{for_what}{sizes}")
             sys.stderr.flush()
 
-    def heard(answer: Answer) -> None:
-        if on_terminal:
+    def heard(self, answer: Answer) -> None:
+        if self._on_terminal:
             sys.stderr.write("\r\x1b[K")
-        if verbose and answer.output:
+        if self._verbose and answer.output:
             sys.stderr.write(answer.output)
 
-    return analyse(asked, heard, begun)
 
-
-def _saved(path: str) -> Report:
-    """A report read back, with the source text of the files that are still there."""
-    from kpredict.report.load import load
+def _saved(path: str) -> Report | Comparison:
+    """What -o saved, with the source text of the files that are still there."""
+    from kpredict.report.comparison import read
 
     try:
-        report = load(Path(path).read_text(encoding="utf-8"), path)
+        found = read(Path(path).read_text(encoding="utf-8"), path)
     except OSError as error:
         raise KpredictError(f"{path} cannot be read: {error.strerror}.") from None
-    return replace(report, entries=tuple(_with_source(e) for e in report.entries))
+    if isinstance(found, Comparison):
+        return found
+    return replace(found, entries=tuple(_with_source(e) for e in found.entries))
 
 
 def _with_source(entry: Entry) -> Entry:

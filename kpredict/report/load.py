@@ -50,6 +50,11 @@ def load(text: str, where: str = "the report") -> Report:
         found = json.loads(text)
     except ValueError as error:
         raise KpredictError(f"{where} is not JSON: {error}.") from None
+    return from_document(found, where)
+
+
+def from_document(found: object, where: str) -> Report:
+    """The report of what `document` gave. Raises KpredictError."""
     if not isinstance(found, dict) or "entries" not in found or "target" not in found:
         raise KpredictError(f"{where} is not a report of kpredict.", "Make one with -f json.")
     if found.get("schema_version") != SCHEMA_VERSION:

@@ -10,7 +10,8 @@ import pickle
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,9 @@ class Answer:
     others: tuple[Any, ...] = ()
 
 
+Answering = Callable[[Sequence[Request]], Report]
+
+
 def analyse(
     requests: Sequence[Request], heard: Callable[[Answer], None] | None = None,
     begun: Callable[[Request], None] | None = None,
@@ -66,18 +70,40 @@ def analyse(
 
     `begun` is told each request before it is answered, `heard` each answer as it comes.
     """
-    answers: list[Answer] = []
-    fallback: Target | None = None
-    with starting(len(requests), ANALYSER) as start:
-        for request in requests:
-            fallback = find_target(request.target, cuda=request.cuda)
-            if begun is not None:
-                begun(request)
-            answer = ask(request, start=start)
-            answers.append(answer)
-            if heard is not None:
-                heard(answer)
-    target = next((a.target for a in answers if a.target is not None), fallback or find_target())
+    with answering(len(requests), heard, begun) as answered:
+        return answered(requests)
+
+
+@contextmanager
+def answering(
+    children: int, heard: Callable[[Answer], None] | None = None,
+    begun: Callable[[Request], None] | None = None,
+) -> Iterator[Answering]:  # fmt: skip
+    """A function that answers requests by one report; asked again, it shares what was loaded.
+
+    `children` is how many requests there will be in all, about: of many only one imports torch.
+    """
+    with starting(children, ANALYSER) as start:
+
+        def answered(requests: Sequence[Request]) -> Report:
+            answers: list[Answer] = []
+            for request in requests:
+                if begun is not None:
+                    begun(request)
+                answer = ask(request, start=start)
+                answers.append(answer)
+                if heard is not None:
+                    heard(answer)
+            return _report(requests, answers)
+
+        yield answered
+
+
+def _report(requests: Sequence[Request], answers: Sequence[Answer]) -> Report:
+    target = next((a.target for a in answers if a.target is not None), None)
+    if target is None:
+        last = requests[-1] if requests else Request("")
+        target = find_target(last.target, cuda=last.cuda, launch_us=last.launch_us)
     return Report(
         target,
         tuple(e for a in answers for e in a.entries),

@@ -65,7 +65,8 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
     from kpredict.session.choose import choose
     from kpredict.session.script import load
 
-    target = find_target(request.target, torch.__version__.split("+")[0], request.cuda)
+    release = torch.__version__.split("+")[0]
+    target = find_target(request.target, release, request.cuda, request.launch_us)
     yield target
     send(Stage("importing the file"))
     sys.dont_write_bytecode = True
@@ -95,7 +96,7 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
 
 def without_torch(request: Request, source: Source, error: ImportError) -> Iterator[Message]:
     """What the source alone tells; a torch that is there and broken is an error."""
-    target = find_target(request.target, cuda=request.cuda)
+    target = find_target(request.target, cuda=request.cuda, launch_us=request.launch_us)
     yield target
     hint = "Install it (pip install 'torch-kpredict[torch]'), or use kpredict check --static."
     if isinstance(error, ModuleNotFoundError) and error.name == "torch":

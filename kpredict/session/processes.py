@@ -72,33 +72,37 @@ def starting(files: int, module: str) -> Iterator[Start]:
 class Nursery:
     """A process with torch loaded that forks a child for each folder named on its input.
 
-    It answers with the child's id and, later, its exit code. Should it die, children are started
-    fresh.
+    It answers with the child's id and, later, its exit code. It is started when it is needed first;
+    should it die, children are started fresh.
     """
 
     def __init__(self, module: str) -> None:
         self._module = module
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", NURSERY, module],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )  # fmt: skip
+        self._process: subprocess.Popen[bytes] | None = None
         self._heard = b""
 
     def __call__(self, module: str, where: Path, timeout: float) -> int | None:
-        if module != self._module or not self._send(str(where)):
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", NURSERY, self._module],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
+        if module != self._module or not self._send(self._process, str(where)):
             return fresh(module, where, timeout)
-        pid = self._answer(_LOADING)
+        pid = self._answer(self._process, _LOADING)
         if pid is None:
             self.close()
             return fresh(module, where, timeout)
-        code = self._answer(timeout)
+        code = self._answer(self._process, timeout)
         _end_group(pid)
         if code is None:
-            self._answer(_LOADING)  # the code of the child that was just ended
+            self._answer(self._process, _LOADING)  # the code of the child that was just ended
         return code
 
     def close(self) -> None:
+        if self._process is None:
+            return
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -106,9 +110,10 @@ class Nursery:
         self._process.kill()
         self._process.wait()
 
-    def _send(self, line: str) -> bool:
-        stream = self._process.stdin
-        if stream is None or stream.closed or self._process.poll() is not None:
+    @staticmethod
+    def _send(process: subprocess.Popen[bytes], line: str) -> bool:
+        stream = process.stdin
+        if stream is None or stream.closed or process.poll() is not None:
             return False
         try:
             stream.write(line.encode() + b"\n")
@@ -117,9 +122,9 @@ class Nursery:
             return False
         return True
 
-    def _answer(self, timeout: float) -> int | None:
+    def _answer(self, process: subprocess.Popen[bytes], timeout: float) -> int | None:
         """The next number it says; None when it says nothing for so long, or has ended."""
-        stream = self._process.stdout
+        stream = process.stdout
         assert stream is not None
         while b"\n" not in self._heard:
             if not select.select([stream], [], [], timeout)[0]:

@@ -45,6 +45,15 @@ def lacking(entry: EntryPoint, request: Request) -> tuple[str, ...]:
     return tuple(p.name for p in entry.parameters if p.required and p.name not in known)
 
 
+def named_dims(source: Source, request: Request) -> frozenset[str]:
+    """Every dimension that an annotation, a directive or an input of the file calls by a name."""
+    found: list[InputSpec] = []
+    for entry in source.entries:
+        found += [p.annotated for p in entry.parameters if p.annotated is not None]
+        found += [*entry.directive.values(), *asked(request, entry.name).values()]
+    return frozenset(name for spec in found for name in unknown_dims(spec, {}))
+
+
 def init_parameters(source: Source, owner: str) -> tuple[Parameter, ...]:
     """What the constructor of the class `owner` takes."""
     entry = source.find(owner)
