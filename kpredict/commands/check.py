@@ -78,6 +78,7 @@ def command(
     if flags["show_settings"]:
         emit(settings.text(), output)
         return 0
+    settings.require_budgets()
     checked = check_files(
         settings.files, settings.options, jobs=settings.jobs, cache=settings.cache,
         stdin=sys.stdin.buffer.read() if "-" in settings.files else None,
@@ -156,6 +157,20 @@ class _Settings:
         where = (config.root or Path()) / FOLDER
         self.cache = Cache(where, stamp(self.options)) if remembers else None
 
+    def require_budgets(self) -> None:
+        """Raises KpredictError when a file of this check lacks what has a budget."""
+        from kpredict.findings.budgets import require
+        from kpredict.findings.files import decode, read_bytes
+
+        for path in self.files:
+            names = [k.rpartition("::")[2] for k in self.options.budgets if _is_in(k, path)]
+            if names and path.endswith(".py"):
+                try:
+                    text = decode(read_bytes(path))
+                except (OSError, ValueError, SyntaxError, LookupError):
+                    continue  # the check itself says so
+                require(path, text, names)
+
     def wants(self, path: str, function: str) -> bool:
         """Whether a finding is inside what was asked for: `file.py::name` asks for one entry."""
         if path not in self.named_only:
@@ -175,6 +190,12 @@ class _Settings:
             *(f"file: {f}" for f in self.files),
         ]  # fmt: skip
         return "\n".join(lines) + "\n"
+
+
+def _is_in(key: str, path: str) -> bool:
+    """Whether a budget's key, "file.py::name", is of this file."""
+    where = key.rpartition("::")[0]
+    return bool(where) and (path == where or path.endswith("/" + where))
 
 
 def _progress(total: int, quiet: bool) -> Any:
@@ -198,12 +219,7 @@ def _deeper(settings: _Settings, findings: list[Any], notes: list[str]) -> list[
 
     budgeted = [k for k in settings.options.budgets if k.rpartition("::")[0]]
     wanted = {f.path for f in findings if f.cell is None and f.path.endswith(".py")}
-    wanted |= {
-        f
-        for f in settings.files
-        for k in budgeted
-        if f == k.rpartition("::")[0] or f.endswith("/" + k.rpartition("::")[0])
-    }
+    wanted |= {f for f in settings.files for k in budgeted if _is_in(k, f)}
     wanted = {w for w in wanted if Path(w).is_file()}
     if not wanted:
         return findings

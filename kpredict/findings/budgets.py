@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 
 from kpredict.findings.finding import Confidence, Finding
 from kpredict.findings.options import Budget
 from kpredict.findings.reading import File
+from kpredict.model import Count, KpredictError
 from kpredict.source.fusion import estimate
 from kpredict.source.infer.entries import Read
 from kpredict.source.infer.trace import Interval
@@ -21,6 +24,39 @@ def budget_of(budgets: Mapping[str, Budget], path: str, name: str) -> Budget | N
         if what in names and (not where or path == where or path.endswith("/" + where)):
             return budget
     return None
+
+
+def require(path: str, text: str, names: list[str]) -> None:
+    """Raises KpredictError when a file does not define what has a budget: it would hold nothing."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return  # said of the file itself
+    defined = {name.removeprefix(".") for name in _defined(tree.body, "")}
+    for name in names:
+        if name not in defined:
+            near = get_close_matches(name, defined, 1, 0.6)
+            raise KpredictError(
+                f"{path} has a budget for {name} and defines none.",
+                f"Did you mean {near[0]}?" if near else "Name a function, method or class of it.",
+            )
+
+
+def _defined(body: list[ast.stmt], prefix: str) -> Iterator[str]:
+    for node in body:
+        inside = prefix
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            inside = f"{prefix}.{node.name}"
+            yield inside
+        elif isinstance(node, ast.Assign):  # ENTRY = "f", fast = torch.compile(f)
+            yield from (f"{prefix}.{t.id}" for t in node.targets if isinstance(t, ast.Name))
+        for part in ("body", "orelse", "finalbody"):
+            yield from _defined(getattr(node, part, None) or [], inside)
+
+
+def said(count: Interval | Count, what: str) -> str:
+    """`1 round trip`, `2..3 eager kernels`."""
+    return f"{count} {what.removesuffix('s') if str(count) == '1' else what}"
 
 
 def check_budgets(file: File, budgets: Mapping[str, Budget]) -> Iterator[Finding]:
@@ -56,7 +92,7 @@ def over(file: File, read: Read, budget: Budget) -> Iterator[Finding]:
         surely = count.lo > most
         module = "kp401_over_budget" if surely else "kp402_maybe_over_budget"
         yield file.finding(
-            module, node, f"{read.name}: {count} {what}, the budget is {most}", function=read.name,
-            confidence=Confidence.CERTAIN if surely else Confidence.POSSIBLE, before=count.lo,
+            module, node, f"{read.name}: {said(count, what)}, the budget is {most}",
+            function=read.name, confidence=Confidence.CERTAIN if surely else Confidence.POSSIBLE, before=count.lo,
             after=most,
         )  # fmt: skip

@@ -13,9 +13,11 @@ def launch(line: int, op: str = "aten.add.Tensor", kind: Kind = Kind.KERNEL) -> 
     return Launch(kind, "k", ops=(op,), lines=(Span("m.py", line, "f"),))
 
 
-def report(*launches: Launch, unknowns: tuple[Unknown, ...] = ()) -> Report:
+def report(*launches: Launch, passed: int = 0, unknowns: tuple[Unknown, ...] = ()) -> Report:
+    """A run that launched these, and passed the line `passed` without launching anything."""
     plans = {Mode.EAGER: Phases(Plan(launches, unknowns=unknowns))}
-    return Report(target(), (Entry("m.py", "f", 1, plans=plans),))
+    calls = dict.fromkeys((passed, *(s.line for x in launches for s in x.lines)), 1)
+    return Report(target(), (Entry("m.py", "f", 1, plans=plans, calls=calls),))
 
 
 def finding(code: str, line: int, function: str = "f", end: int | None = None) -> Finding:
@@ -28,12 +30,18 @@ def test_a_copy_that_ran_is_certain() -> None:
 
 
 def test_a_copy_that_did_not_run_is_removed() -> None:
-    assert confirm([finding("KP203", 4)], report(launch(5))) == []
+    assert confirm([finding("KP203", 4)], report(launch(5), passed=4)) == []
 
 
-def test_what_no_entry_reached_stays_as_it_was() -> None:
-    kept = confirm([finding("KP203", 4, "g"), finding("KP203", 9)], report(launch(5)))
+def test_what_no_run_passed_stays_as_it_was() -> None:
+    """Another function, a branch that was not taken."""
+    kept = confirm([finding("KP203", 4, "g"), finding("KP101", 4, end=6)], report(launch(7)))
     assert [f.confidence for f in kept] == [Confidence.LIKELY] * 2
+
+
+def test_what_a_plan_cannot_tell_stays_as_it_was() -> None:
+    (kept,) = confirm([finding("KP107", 4)], report(passed=4))
+    assert kept.confidence is Confidence.LIKELY
 
 
 def test_a_chain_needs_its_kernels() -> None:
