@@ -93,6 +93,6 @@ def over(file: File, read: Read, budget: Budget) -> Iterator[Finding]:
         module = "kp401_over_budget" if surely else "kp402_maybe_over_budget"
         yield file.finding(
             module, node, f"{read.name}: {said(count, what)}, the budget is {most}",
-            function=read.name, confidence=Confidence.CERTAIN if surely else Confidence.POSSIBLE, before=count.lo,
-            after=most,
+            function=read.name, before=count.lo, after=most,
+            confidence=Confidence.CERTAIN if surely else Confidence.POSSIBLE,
         )  # fmt: skip
