@@ -384,9 +384,27 @@ class Recompile:
     dynamic: tuple[str, ...] = ()
     region: str = ""
 
+    @property
+    def becomes(self) -> str:
+        return f"; {', '.join(self.dynamic)} may vary from then on" if self.dynamic else ""
+
     def __str__(self) -> str:
-        becomes = f"; {', '.join(self.dynamic)} may vary from then on" if self.dynamic else ""
-        return f"call {self.call} of {self.function} compiles it again: {self.reason}{becomes}"
+        return f"call {self.call} of {self.function} compiles it again: {self.reason}{self.becomes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """One of several calls that a file makes of an entry, all under one torch.compile.
+
+    `call` is its number in the file's run, from 1, and `kernels` what it launches compiled;
+    `recompile` says why it is compiled again, if it is.
+    """
+
+    call: int
+    inputs: tuple[str, ...]
+    kernels: Count
+    line: int | None = None
+    recompile: Recompile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -574,6 +592,7 @@ class Entry:
     """One entry point's answer: its plans by mode and phase, and what they rest on.
 
     `calls` says how often a line of the file ran, `array_names` what to call a storage, by mode.
+    `repeats` are the calls that the file makes of it with different inputs, when they are several.
     `outputs` are what it returned, in the words of `inputs`. `changes` are what could be changed,
     the most valuable first; None when nobody asked.
     """
@@ -589,6 +608,7 @@ class Entry:
     calls: Mapping[int, int] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     changes: tuple[Outcome, ...] | None = None
+    repeats: tuple[Repeat, ...] = ()
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:

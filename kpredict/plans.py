@@ -14,10 +14,21 @@ import torch
 from kpredict.capture.run import Captured, NoBackward, Optimizer, capture, module_of
 from kpredict.capture.world import World
 from kpredict.eager.predict import predict_eager
-from kpredict.model import Assumption, Mode, Op, Phase, Phases, Plan
+from kpredict.model import Assumption, Mode, Op, Phase, Phases, Plan, Repeat
 
 if TYPE_CHECKING:
     from kpredict.compiled.run import Compiler
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """One of a file's calls of the same callable; `number` counts them from 1."""
+
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    number: int
+    line: int | None = None
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,7 @@ class Call:
     warmups: int = 1
     compiles: bool = False
     compile_options: Mapping[str, Any] = field(default_factory=dict)
+    more: tuple[Again, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +188,29 @@ def _by_both_choices(
             run(other)
         mark_optional(compiler.regions, other.regions, other.timed.splitting)
     return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
+
+
+def make_repeats(world: World, call: Call) -> tuple[Repeat, ...]:
+    """The file's calls under one torch.compile: what each launches, and which compiles again."""
+    from kpredict.compiled.run import compiling
+
+    if not call.more:
+        return ()
+    found: list[Repeat] = []
+    with compiling(world, call.compile_options) as compiler:
+        fn = compiler.wrap(uncompiled(call.fn))
+        for again in call.more:
+            compiler.heard.recompiles.clear()
+            captured = capture(
+                world, fn, again.args, again.kwargs, phases=call.phases, grad=call.grad,
+                stated=call.stated, root=call.root or module_of(call.fn),
+            )  # fmt: skip
+            plans = compiler.plans(captured).values()
+            said = next((r for plan in plans for r in plan.recompiles), None)
+            recompile = replace(said, call=again.number, line=None) if said is not None else None
+            kernels = Phases(*plans).kernels
+            found.append(Repeat(again.number, again.inputs, kernels, again.line, recompile))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

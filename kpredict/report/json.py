@@ -18,6 +18,7 @@ from kpredict.model import (
     Launch,
     Plan,
     Recompile,
+    Repeat,
     Report,
     Span,
     Target,
@@ -84,6 +85,7 @@ def _entry(entry: Entry, target: Target) -> dict[str, Any]:
             }
             for u in entry.unknowns
         ],
+        "repeats": [_repeat(r, entry.file) for r in entry.repeats],
         "calls": {str(line): n for line, n in entry.calls.items() if n > 1},
     }
 
@@ -128,6 +130,15 @@ def plan_document(
         ],
         "recompiles": [_recompile(r, file) for r in plan.recompiles],
         "notes": list(plan.notes),
+    }  # fmt: skip
+
+
+def _repeat(repeat: Repeat, file: str) -> dict[str, Any]:
+    again = repeat.recompile
+    return {
+        "call": repeat.call, "line": repeat.line, "inputs": list(repeat.inputs),
+        "kernels": _count(repeat.kernels),
+        "recompile": None if again is None else _recompile(again, file),
     }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from kpredict.model import (
     Phases,
     Plan,
     Recompile,
+    Repeat,
     Report,
     RoundTrip,
     Span,
@@ -110,6 +111,7 @@ def _entry(e: Json) -> Entry:
         tuple(Assumption(a["what"], a["value"], _span(file, a)) for a in e.get("assumptions", ())),
         array_names=names,
         calls={int(line): n for line, n in e.get("calls", {}).items()},
+        repeats=tuple(_repeat(file, r) for r in e.get("repeats", ())),
     )
 
 
@@ -155,18 +157,22 @@ def _plan(file: str, p: Json, storages: dict[str, int], doubts: Mapping[str, Any
             for b in p.get("barriers", ())
         ),
         notes=tuple(p.get("notes", ())),
-        recompiles=tuple(
-            Recompile(
-                r["function"],
-                r["call"],
-                r["reason"],
-                _span(file, r),
-                tuple(r["dynamic"]),
-                r.get("region", ""),
-            )
-            for r in p.get("recompiles", ())
-        ),
+        recompiles=tuple(_recompile(file, r) for r in p.get("recompiles", ())),
         **doubts,
+    )
+
+
+def _recompile(file: str, r: Json) -> Recompile:
+    where = _span(file, r)
+    return Recompile(
+        r["function"], r["call"], r["reason"], where, tuple(r["dynamic"]), r.get("region", "")
+    )
+
+
+def _repeat(file: str, r: Json) -> Repeat:
+    again, kernels = r.get("recompile"), Count(r["kernels"]["lo"], r["kernels"]["hi"])
+    return Repeat(
+        r["call"], tuple(r["inputs"]), kernels, r.get("line"), again and _recompile(file, again)
     )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kpredict.model import ZERO, Entry, Mode, Phase, Phases, Plan, Report, Span, Target
+from kpredict.report.changes import what_if
 from kpredict.report.gutter import annotated
 from kpredict.report.launches import launch_tables, places
 from kpredict.report.quantities import expected, listed, plural, size
-from kpredict.report.style import BOLD, TITLES, YELLOW, Style, style_for
+from kpredict.report.style import BOLD, TITLES, YELLOW, Style, aligned, style_for
 from kpredict.report.totals import totals
 from kpredict.report.why import bounds, why_not_fewer
 
@@ -57,7 +58,9 @@ def _entry(entry: Entry, target: Target, style: Style) -> Iterator[str]:
     if style.verbose:
         yield from _listed("why not fewer", why_not_fewer(entry), style)
         yield from _listed("time that cannot be beaten", bounds(entry, target), style)
+    yield from _repeats(entry, style)
     yield from _doubts(entry, style)
+    yield from what_if(entry, style)
 
 
 def _listed(title: str, lines: Iterator[str], style: Style) -> Iterator[str]:
@@ -66,6 +69,22 @@ def _listed(title: str, lines: Iterator[str], style: Style) -> Iterator[str]:
         yield ""
         yield style.paint(f"  {title}", BOLD)
         yield from (style.cut(f"    {line}") for line in found)
+
+
+def _repeats(entry: Entry, style: Style) -> Iterator[str]:
+    """The calls that the file makes with different inputs, and which of them compile again."""
+    if not entry.repeats:
+        return
+    table = [["call", "line", "inputs", "kernels", "torch.compile"]]
+    for r in entry.repeats:
+        told = "compiles it" if r is entry.repeats[0] else "runs what it has"
+        if r.recompile is not None:
+            told = f"compiles it again: {r.recompile.reason}{r.recompile.becomes}"
+        line = "" if r.line is None else str(r.line)
+        table.append([str(r.call), line, listed(r.inputs), str(r.kernels), told])
+    yield ""
+    yield style.paint("  its calls in this file, under one torch.compile", BOLD)
+    yield from (style.cut(line) for line in aligned(table, style))
 
 
 def _doubts(entry: Entry, style: Style) -> Iterator[str]:

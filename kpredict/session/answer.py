@@ -8,7 +8,7 @@ from typing import Any
 
 from kpredict.capture.world import World
 from kpredict.model import Entry, Failure, Mode, Span
-from kpredict.plans import Call, make_plans
+from kpredict.plans import Call, make_plans, make_repeats
 from kpredict.request import Request
 from kpredict.session.build import describe
 from kpredict.session.choose import Chosen
@@ -49,6 +49,7 @@ def answer_call(
         eager_call = call
     eager = make_plans(world, eager_call, [m for m in modes if m is Mode.EAGER])
     others = make_plans(world, call, [m for m in modes if m is not Mode.EAGER])
+    repeats = make_repeats(world, call) if Mode.COMPILED in others.by_mode else ()
 
     def rename(span: Span) -> Span:
         return replace(span, file=shown_path(span.file, call.file, request.file))
@@ -59,6 +60,7 @@ def answer_call(
         request.file, name, line, inputs, {m: relabel(ps, rename) for m, ps in plans.items()},
         tuple(replace(a, line=rename(a.line)) if a.line else a for a in assumptions),
         source.text, {**eager.names, **others.names}, lines, outputs=described(eager.result),
+        repeats=repeats,
     )  # fmt: skip
     return entry, {**eager.failures, **others.failures}
 

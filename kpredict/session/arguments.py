@@ -8,14 +8,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from kpredict.compiled.options import Noted, merge
 from kpredict.model import Phase
-from kpredict.plans import Call
+from kpredict.plans import Again, Call
 from kpredict.request import FORWARD, TRAINING, Request
 from kpredict.session.build import build, describe
 from kpredict.session.observe import Seen
@@ -26,14 +26,16 @@ from kpredict.source.nouns import EntryKind, EntryPoint, Source
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A file that was imported: its source, its namespace, the calls seen while it ran, and what
-    its own torch.compile calls ask for."""
+    """A file that was imported: its source, its namespace, the calls seen while it ran (the
+    first of each function, and those with other inputs), and what its own torch.compile calls ask
+    for."""
 
     source: Source
     namespace: Mapping[str, Any]
     seen: Mapping[str, Seen]
     path: str
     noted: Noted = field(default_factory=Noted)
+    repeats: Mapping[str, Sequence[Seen]] = field(default_factory=dict)
 
 
 def owner_of(entry: EntryPoint) -> str:
@@ -63,7 +65,24 @@ def make_call(loaded: Loaded, request: Request, entry: EntryPoint) -> tuple[Call
     args, kwargs = _base_arguments(loaded, request, entry)
     told = {name: build(spec) for name, spec in specs(entry, request).items()}
     args, kwargs = overlay(fn, args, kwargs, told)
-    return _call(loaded, request, entry, fn, args, kwargs), tuple(_described(fn, args, kwargs))
+    call = _call(loaded, request, entry, fn, args, kwargs)
+    if not told:
+        call = replace(call, more=tuple(_more(loaded, request, entry, fn)))
+    return call, tuple(_described(fn, args, kwargs))
+
+
+def _more(
+    loaded: Loaded, request: Request, entry: EntryPoint, fn: Callable[..., Any]
+) -> Iterator[Again]:
+    """The script's calls of the same callable, where its first is taken and others differ."""
+    first = loaded.seen.get(entry.name)
+    if first is None or entry.name == loaded.source.conventional or not lacking(entry, request):
+        return
+    same = [s for s in loaded.repeats.get(entry.name, ()) if s.receiver is first.receiver]
+    if same:
+        for seen in (first, *same):
+            words = tuple(_described(fn, seen.args, seen.kwargs))
+            yield Again(seen.args, seen.kwargs, seen.number, seen.line or None, words)
 
 
 def _callable(loaded: Loaded, request: Request, entry: EntryPoint) -> Callable[..., Any]:

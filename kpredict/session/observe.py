@@ -22,12 +22,20 @@ from torch.utils._pytree import tree_leaves
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One call: the receiver of a method, arguments, and whether gradients were on."""
+    """One call: the receiver of a method, arguments, and whether gradients were on.
+
+    `line` is where the file makes it (0: elsewhere); `number` counts the calls of the function.
+    """
 
     receiver: Any
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     grad: bool
+    line: int = 0
+    number: int = 1
+
+
+MOST_REPEATS = 6  # calls of one function, beside the first, that are kept
 
 
 class Enough(BaseException):
@@ -37,8 +45,9 @@ class Enough(BaseException):
 class Observer:
     """Hears the lines and calls of the code in `path`; frames of other files are passed by.
 
-    `calls` maps entry names (`f`, `Net`, `Net.loss`) to the first call seen, in order; `names` are
-    the qualified names that may be entries. A script is stopped (`stopped` is set) when
+    `calls` maps entry names (`f`, `Net`, `Net.loss`) to the first call seen, in order; `repeats` to
+    later ones that differ from all before in sizes, types or values. `names` are the qualified
+    names that may be entries. A script is stopped (`stopped` is set) when
     `recorded()` has reached `limit`: a training loop's next thousand ops are more of the same.
     """
 
@@ -47,6 +56,7 @@ class Observer:
         limit: int = 1,
     ) -> None:  # fmt: skip
         self.calls: dict[str, Seen] = {}
+        self.repeats: dict[str, list[Seen]] = {}
         self.stopped = False
         self._path = path
         self._names = frozenset(names)
@@ -54,6 +64,8 @@ class Observer:
         self._limit = limit
         self._inside: FrameType | None = None
         self._lines: Counter[int] = Counter()
+        self._numbers: Counter[str] = Counter()
+        self._kinds: dict[str, set[Any]] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -99,7 +111,25 @@ class Observer:
         if isinstance(receiver, torch.nn.Module) and name.endswith(".forward"):
             name = name.removesuffix(".forward")
         self._inside = frame
-        self.calls.setdefault(name, Seen(receiver, args, kwargs, torch.is_grad_enabled()))
+        self._numbers[name] += 1
+        kinds = self._kinds.setdefault(name, set())
+        kind = _kind((args, kwargs))
+        if kind in kinds or len(kinds) > MOST_REPEATS:
+            return
+        kinds.add(kind)
+        seen = Seen(
+            receiver, args, kwargs, torch.is_grad_enabled(), self._caller(frame),
+            self._numbers[name],
+        )  # fmt: skip
+        if self.calls.setdefault(name, seen) is not seen:
+            self.repeats.setdefault(name, []).append(seen)
+
+    def _caller(self, frame: FrameType) -> int:
+        """The file's line that made the call; 0 when another file did."""
+        outer = frame.f_back
+        while outer is not None and outer.f_code.co_filename != self._path:
+            outer = outer.f_back
+        return outer.f_lineno if outer is not None else 0
 
 
 def _arguments(frame: FrameType) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -115,3 +145,13 @@ def _arguments(frame: FrameType) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if code.co_flags & inspect.CO_VARKEYWORDS:
         kwargs |= values.get(names[at], {})
     return tuple(args), kwargs
+
+
+def _kind(value: Any) -> str:
+    """What torch.compile may have to compile anew for: sizes, strides and types, plain values."""
+    return repr([
+        (tuple(x.shape), tuple(x.stride()), x.dtype, x.device, x.requires_grad)
+        if isinstance(x, torch.Tensor) and x.layout is torch.strided
+        else x if isinstance(x, bool | int | float | str | None) else type(x).__name__
+        for x in tree_leaves(value)
+    ])  # fmt: skip

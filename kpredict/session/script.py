@@ -68,7 +68,8 @@ def _load(
         found = replace(found, calls=observer.lines)
         if observer.stopped:
             found = _noted(found, f"the script was stopped after {SCRIPT_OPS:,} ops")
-    return Loaded(source, module.__dict__, observer.calls, str(path)), found
+    loaded = Loaded(source, module.__dict__, observer.calls, str(path), repeats=observer.repeats)
+    return loaded, found
 
 
 def _run(

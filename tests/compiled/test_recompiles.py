@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 import kpredict
+from kpredict.commands._options import requests
 from kpredict.compiled.recompiles import plain_guard
 from kpredict.model import Mode, Plan
+from kpredict.report import json, text
+from kpredict.report.load import load
+from kpredict.session.ask import analyse
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +99,21 @@ def test_compiled_too_often_it_runs_eagerly() -> None:
     assert [r.call for r in plan.recompiles] == list(range(2, 9))
     assert any("as often as recompile_limit allows" in note for note in plan.notes)
     assert [bool(launch.region) for launch in plan.launches] == [True] * 8 + [False] * 4
+
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "several_shapes.py"
+
+
+def test_the_calls_that_a_file_makes_are_told_one_by_one() -> None:
+    report = analyse(requests([str(FIXTURE)], modes=("compiled",)))
+    entry = report.entries[0]
+    assert [(r.call, r.line, str(r.kernels)) for r in entry.repeats] == [
+        (1, 16, "1"), (2, 16, "1"), (4, 16, "1"), (5, 17, "1"),
+    ]  # fmt: skip
+    assert [r.recompile.reason if r.recompile else "" for r in entry.repeats] == [
+        "", "size 0 of x is 16 and was 8", "", "x is half and was float",
+    ]  # fmt: skip
+    told = text.render(report)
+    assert "size 0 of x is 16 and was 8; size 0 of x may vary from then on" in told
+    again = load(json.render(report)).entries[0]
+    assert again.repeats == entry.repeats
