@@ -53,7 +53,16 @@ LAYOUTS: Mapping[OpOverload, tuple[str, ...] | str | None] = {
     aten._prelu_kernel_backward.default: ("self", "weight", "grad_output"),
     aten.batch_norm_backward_elemt.default: "input",
     aten.native_batch_norm_backward.default: "input",
+    aten.upsample_bilinear2d.default: "self",
+    aten._log_softmax.default: None,
     aten._log_softmax_backward_data.default: None,
+    aten.index_add.default: None,
+    aten.index_copy.default: None,
+    aten.masked_fill.Scalar: None,
+    aten.masked_fill.Tensor: None,
+    aten.renorm.default: None,
+    aten.tril.default: None,
+    aten.triu.default: None,
     aten.glu_backward.default: None,
     aten.isin.Tensor_Scalar: None,
     aten.isin.Tensor_Tensor: None,
@@ -74,6 +83,8 @@ LAYOUTS: Mapping[OpOverload, tuple[str, ...] | str | None] = {
     aten.rrelu_with_noise_backward.default: ("noise", "grad_output"),
     aten.huber_loss_backward.default: None,
     aten.mse_loss_backward.default: None,
+    aten.native_group_norm.default: None,
+    aten.native_group_norm_backward.default: None,
     aten.native_layer_norm.default: None,
     aten.native_layer_norm_backward.default: None,
     aten.poisson.default: None,
@@ -81,6 +92,14 @@ LAYOUTS: Mapping[OpOverload, tuple[str, ...] | str | None] = {
     aten.rrelu_with_noise.default: None,
     aten.smooth_l1_loss_backward.default: None,
 }
+
+_NUMBER_STAYS = {aten.pow.Tensor_Scalar, aten.lerp.Scalar}  # their kernels take the number itself
+_UNTAGGED = {aten.hardswish.default, aten.mish_backward.default}  # pointwise all the same
+_LIKE_INPUT = {
+    aten.hardtanh.default, aten.relu6.default, aten.nan_to_num.default, aten.deg2rad.default,
+    aten.rad2deg.default,
+}  # fmt: skip
+"""Pointwise ops that allocate a result like their input before they iterate."""
 
 
 def as_laid_out(
@@ -102,6 +121,48 @@ def as_laid_out(
     if isinstance(result, torch.Tensor):
         return laid_out(result)
     return tuple(None if t is None else laid_out(t) for t in result)
+
+
+def is_ambiguous(func: OpOverload, args: Sequence[Any], result: Any) -> bool:
+    """A fresh pointwise result with dims of size 1, whose strides operands leave open."""
+    if not isinstance(result, torch.Tensor) or 1 not in result.shape or func in _LIKE_INPUT:
+        return False
+    if torch.Tag.pointwise not in func.tags and func not in _UNTAGGED:
+        return False
+    if func in LAYOUTS and func not in PACKING:
+        return False
+    schema = func._schema
+    return (
+        schema.returns[0].alias_info is None
+        and all(a.name != "memory_format" for a in schema.arguments)
+        and any(isinstance(x, torch.Tensor) and x.stride() != _row_major(x) for x in args)
+    )
+
+
+def as_iterated(func: OpOverload, args: Sequence[Any], result: torch.Tensor) -> torch.Tensor:
+    """`result` with the strides TensorIterator gives it, which are row-major where all operands are
+    contiguous and of one shape; the Python shape functions keep other strides of dims of size 1.
+    A number in the place of a tensor is an operand of no dims."""
+    operands = [_metadata(x) for x in args if isinstance(x, torch.Tensor)]
+    named = zip(func._schema.arguments, args, strict=False)
+    if _wraps_number(func) or any(
+        not isinstance(x, torch.Tensor) and str(declared.type) == "Tensor" for declared, x in named
+    ):
+        operands.append(Tensor((), (), "float32"))
+    return _restrided(output_strides(operands), result)
+
+
+def _wraps_number(func: OpOverload) -> bool:
+    """An overload for a number that runs the one for tensors (add.Scalar, where.ScalarOther, …)."""
+    return "scalar" in func._overloadname.lower() and func not in _NUMBER_STAYS
+
+
+def _row_major(t: torch.Tensor) -> tuple[int, ...]:
+    strides, step = [0] * t.dim(), 1
+    for d in reversed(range(t.dim())):
+        strides[d] = step
+        step *= max(int(t.shape[d]), 1)
+    return tuple(strides)
 
 
 def _is_expanded(x: Any) -> bool:

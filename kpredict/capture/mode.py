@@ -26,7 +26,12 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass_type
 from torch.utils._pytree import tree_leaves
 
 from kpredict.capture.composites import FILL_IN_PLACE, FIRST_OPS, ask
-from kpredict.capture.layouts import LAYOUTS, as_laid_out
+from kpredict.capture.layouts import (
+    LAYOUTS,
+    as_iterated,
+    as_laid_out,
+    is_ambiguous,
+)
 from kpredict.capture.values import FROM_ALL, PARTS, TOO_SMALL
 from kpredict.model import KpredictError
 
@@ -220,6 +225,9 @@ class PretendGpu(FakeTensorMode):
                 if func in LAYOUTS:
                     with self:
                         result = as_laid_out(func, args, kwargs, result)
+                if is_ambiguous(func, args, result):
+                    with self:
+                        result = as_iterated(func, args, result)
         finally:
             self._depth -= 1
         if func in _ALL and isinstance(result, torch.Tensor):

@@ -55,3 +55,41 @@ def test_a_fused_backward_stays_one_op() -> None:
     (plans,) = report.entries[0].plans.values()
     ops = [op for _, plan in plans for launch in plan.launches for op in launch.ops]
     assert ops == ["aten.fill_.Scalar", "aten.silu_backward.default"]
+
+
+PLANES = (2, 4, 1, 1)
+ON_PLANES = {
+    "neg": torch.neg,
+    "exp": torch.exp,
+    "product": lambda x: x * x,
+    "scaled": lambda x: x * 2,
+    "shifted": lambda x: x.unsqueeze(0) + 1,
+    "mixed": lambda x: x + torch.ones(4, 1, 1, device=x.device),
+    "squared": lambda x: x**2,
+    "where": lambda x: torch.where(x > 0, x, x),
+    "relu6": torch.nn.functional.relu6,
+    "hardswish": torch.nn.functional.hardswish,
+    "masked_fill": lambda x: x.masked_fill(x > 0, 0.0),
+    "tril": torch.tril,
+    "log_softmax": lambda x: x.log_softmax(1),
+}
+
+
+@pytest.mark.parametrize("name", ON_PLANES)
+@pytest.mark.parametrize("stride", [(4, 1, 4, 4), (9, 1, 9, 9), (1, 2, 2, 2)])
+def test_dims_of_size_one_are_strided_as_in_real_arrays(name: str, stride: tuple[int, ...]) -> None:
+    import kpredict
+
+    real = ON_PLANES[name](torch.ones(40).as_strided(PLANES, stride))
+    with kpredict.pretend_cuda():
+        pretended = ON_PLANES[name](torch.ones(40, device="cuda").as_strided(PLANES, stride))
+    assert pretended.stride() == real.stride()
+
+
+def test_bilinear_interpolation_stays_channels_last() -> None:
+    import kpredict
+
+    with kpredict.pretend_cuda():
+        x = torch.ones(2, 4, 3, 5, device="cuda").to(memory_format=torch.channels_last)
+        y = torch.nn.functional.interpolate(x, scale_factor=2.0, mode="bilinear")
+    assert y.stride() == (240, 1, 40, 4)
