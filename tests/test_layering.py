@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "capture",
     },
     "findings": {"model", "config", "source", "eager", "targets", "report", "graph", "verify"},
+    "changes": {"model", "request", "session", "bounds"},
     "session": {
         "model",
         "bounds",

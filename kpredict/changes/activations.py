@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kpredict.changes.patterns import Product, added, one_plus, product, without
 from kpredict.changes.rewrites import ROUNDING, Rewrite
@@ -27,7 +27,7 @@ def _rank(rest: Product) -> int:
     return int(bool(rest.over or rest.under) or rest.number != 1.0)
 
 
-def _sayer(call: tuple[str, Term, str], rest: Product) -> object:
+def _sayer(call: tuple[str, Term, str], rest: Product) -> Callable[[Writer], str]:
     name, x, options = call
 
     def say(w: Writer) -> str:

@@ -98,14 +98,15 @@ def _attention(term: Term, reading: Reading) -> Attention | None:
 
 def _with_scaled_q(found: Attention, reading: Reading) -> Attention:
     """A scale on q or k is a scale of the scores."""
-    for name in ("q", "k"):
-        factors = product(getattr(found, name))
+    for is_q in (True, False):
+        factors = product(found.q if is_q else found.k)
         arrays = [f for f in factors.over if not _is_scalar(f, reading)]
         if len(arrays) == 1 and all(_is_scalar(f, reading) for f in factors.under):
             scalars = tuple(f for f in factors.over if f is not arrays[0])
             found = replace(
-                found, **{name: arrays[0]}, number=found.number * factors.number,
-                over=found.over + scalars, under=found.under + factors.under,
+                found, q=arrays[0] if is_q else found.q, k=found.k if is_q else arrays[0],
+                number=found.number * factors.number, over=found.over + scalars,
+                under=found.under + factors.under,
             )  # fmt: skip
     return found
 

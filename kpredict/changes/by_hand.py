@@ -6,7 +6,6 @@ than rounding (an unbiased variance, an epsilon at another place) is no match.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from kpredict.changes import activations, attention, losses, norms, softmaxes
@@ -55,12 +54,3 @@ def _change(site: Site, match: Rewrite, edits: tuple[Edit, ...], text: str) -> C
     return Change(
         Kind.BY_HAND, f"{match.what} by hand → {shown}", min(lines), last, edits, match.note, r.name
     )
-
-
-def is_python(text: str) -> bool:
-    """Whether an edited text can still be parsed."""
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    return True

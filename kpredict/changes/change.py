@@ -94,10 +94,11 @@ def diff(text: str, changes: Sequence[Change], file: str) -> str:
 
 
 def compatible(changes: Iterable[Change]) -> list[Change]:
-    """The changes in order, those left out that conflict with an earlier one."""
+    """The changes in order, those left out that conflict with earlier ones or are part of them."""
     kept: list[Change] = []
     for change in changes:
-        if not any(change.conflicts(k) for k in kept):
+        made = {edit for k in kept for edit in k.edits}
+        if not any(change.conflicts(k) for k in kept) and not made.issuperset(change.edits):
             kept.append(change)
     return kept
 

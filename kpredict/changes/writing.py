@@ -155,7 +155,7 @@ def _unneeded(site: Site, assigned: set[ast.stmt], text: str, writer: Writer) ->
     reading = site.reading
     said = {n.id for n in ast.walk(_parsed(text)) if isinstance(n, ast.Name)}
     kept_names = {b.statement for name, b in writer.env.items() if name in said}
-    gone = {s for s in assigned if s not in kept_names and _is_alone(s, reading)}
+    gone = {s for s in assigned if s not in kept_names and stands_alone(s, reading)}
     while True:
         wanted = {
             s for s in gone
@@ -212,7 +212,7 @@ def _runs_once(site: Site, node: ast.expr, gone: set[ast.stmt]) -> bool:
     return any(node is inner for s in (site.node, *gone) for inner in ast.walk(s))
 
 
-def _is_alone(s: ast.stmt, reading: Reading) -> bool:
+def stands_alone(s: ast.stmt, reading: Reading) -> bool:
     """Whether a statement has its lines for itself."""
     start, end = reading.span(s)
     before = reading.text[reading.text.rfind("\n", 0, start) + 1 : start]

@@ -45,10 +45,15 @@ if TYPE_CHECKING:
     "(n=64..4096:x2), and where launches cease to set the time.",
 )
 @click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), help="Default text.")
+@click.option(
+    "--what-if",
+    is_flag=True,
+    help="Which changes of the source would launch or move less, each predicted; -v shows edits.",
+)
 @output_options
 def command(
     paths: tuple[str, ...], form: str | None, output: str | None, verbose: int, quiet: bool,
-    color: str, targets: str | None, sweep: str | None, **flags: Any,
+    color: str, targets: str | None, sweep: str | None, what_if: bool, **flags: Any,
 ) -> int:  # fmt: skip
     """Show, line by line, what the GPU would run: eager, compiled, and what fusion saves.
 
@@ -58,7 +63,7 @@ def command(
     saved = [path for path in paths if path.endswith(".json")]
     if len(saved) > 1 or (saved and len(paths) > 1):
         raise KpredictError("A saved report is shown alone.", "Give one .json file.")
-    found = _saved(saved[0]) if saved else _analysed(paths, flags, targets, sweep, verbose)
+    found = _saved(saved[0]) if saved else _analysed(paths, flags, targets, sweep, what_if, verbose)
     chosen = form or ("json" if output and output.endswith(".json") else "text")
     if chosen == "json":
         emit(_json(found), output)
@@ -104,27 +109,33 @@ def _failures(found: Report | Comparison) -> Iterator[tuple[str, Failure]]:
 
 def _analysed(
     paths: Sequence[str], flags: Mapping[str, Any], targets: str | None, sweep: str | None,
-    verbose: int,
+    what_if: bool, verbose: int,
 ) -> Report | Comparison:  # fmt: skip
     """One report, or one for each target or size."""
+    from kpredict.changes.predict import MOST
+    from kpredict.changes.predict import what_if as predict_changes
     from kpredict.session.ask import answering
     from kpredict.session.vary import MOST_CHILDREN, over_sizes, over_targets
 
     if targets and sweep:
         raise KpredictError("--targets and --sweep vary one thing each.", "Give one of them.")
+    if what_if and (targets or sweep):
+        raise KpredictError("--what-if is for one target and size.", "Leave the other flag out.")
     if targets and flags.get("target"):
         raise KpredictError("--target and --targets exclude each other.", "Give one of them.")
     asked = requests(paths, **flags)
     several = parse_targets(targets) if targets else ()
     sizes = parse_sweep(sweep) if sweep else None
-    children = len(asked) * (len(several) or (sizes and len(sizes.sizes) + MOST_CHILDREN) or 1)
+    more = 1 + MOST if what_if else 1
+    children = len(asked) * (len(several) or (sizes and len(sizes.sizes) + MOST_CHILDREN) or more)
     shown = Progress(asked, verbose > 0)
     with answering(children, shown.heard, shown.begun) as answered:
         if several:
             return over_targets(asked, several, answered)
         if sizes is not None:
             return over_sizes(asked, sizes, answered)
-        return answered(asked)
+        report = answered(asked)
+        return predict_changes(report, asked, answered) if what_if else report
 
 
 class Progress:
@@ -141,6 +152,7 @@ class Progress:
             at, of = self._files.index(request.file) + 1, len(self._files)
             several = f" ({at} of {of})" if of > 1 else ""
             for_what = f" for {request.target}" if request.target else ""
+            for_what += ", changed" if request.text is not None else ""
             sizes = "".join(f", {name}={size:,}" for name, size in request.dims.items())
             sys.stderr.write(f"\r\x1b[Kanalysing {request.file}{several}{for_what}{sizes}")
             sys.stderr.flush()

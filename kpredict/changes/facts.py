@@ -1,0 +1,27 @@
+"""What the plans of a file's entries say about some lines of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kpredict.model import Entry, Launch, Mode
+
+
+def launches_on(entries: Sequence[Entry], first: int, last: int) -> list[Launch]:
+    """The eager launches that come from lines first..last of the entries' file."""
+    return [
+        x
+        for e in entries
+        if Mode.EAGER in e.plans
+        for _, plan in e.plans[Mode.EAGER]
+        for x in plan.launches
+        if any(s.file == e.file and first <= s.line <= last for s in x.lines)
+    ]
+
+
+def touches(entry: Entry, first: int, last: int) -> bool:
+    """Whether an entry runs something on lines first..last, or its graph breaks there."""
+    return bool(launches_on([entry], first, last)) or any(
+        b.line is not None and b.line.file == entry.file and first <= b.line.line <= last
+        for b in entry.graph_breaks
+    )
