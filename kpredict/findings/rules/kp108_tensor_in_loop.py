@@ -22,7 +22,8 @@ Make it once before the loop, or on the device (`torch.full`, `torch.arange`).
 How it is counted
 -----------------
 A call of `torch.tensor` or `torch.as_tensor` with a CUDA device and Python data, inside a loop. It
-is certain when the device is written out and nothing in it depends on the loop.
+is certain when the device is written out and nothing in it depends on the loop. An empty list is
+no data, and what stands under `if key == "…"`, key being the loop's variable, runs once.
 """
 
 from __future__ import annotations
@@ -65,6 +66,15 @@ def run(xs):
     for x in xs:
         w = torch.tensor([0.1, 0.9])
 """,
+    """\
+import torch
+
+def scale(annotation, w, h):
+    for key, value in annotation.items():
+        if key == "boxes":
+            value /= torch.tensor([w, h], device=value.device)
+        parts = [torch.tensor([], device=value.device)]
+""",
 )
 
 
@@ -80,6 +90,8 @@ def check(file: File) -> Iterator[Finding]:
                 continue
             device = next((k.value for k in node.keywords if k.arg == "device"), None)
             if device is None or not _is_gpu(device) or not _is_data(node.args[0]):
+                continue
+            if _runs_once(loop, node):
                 continue
             varies = _depends(loop, node.args[0])
             certain = not varies and isinstance(device, ast.Constant)
@@ -100,7 +112,33 @@ def _is_gpu(device: ast.expr) -> bool:
 
 def _is_data(node: ast.expr) -> bool:
     """A display, number or name of Python data, not an array already."""
+    if isinstance(node, (ast.List, ast.Tuple)) and not node.elts:
+        return False
     return isinstance(node, (ast.List, ast.Tuple, ast.Constant, ast.ListComp, ast.Name))
+
+
+def _runs_once(loop: Loop, call: ast.Call) -> bool:
+    """Whether it stands under `if key == "…"` where key is what the loop runs over."""
+    if isinstance(loop.node, ast.While):
+        return False
+    names = {n.id for n in ast.walk(loop.node.target) if isinstance(n, ast.Name)}
+    return any(
+        isinstance(n, ast.If) and _picks_one(n.test, names)
+        and any(x is call for s in n.body for x in ast.walk(s))
+        for n in ast.walk(loop.node)
+    )  # fmt: skip
+
+
+def _picks_one(test: ast.expr, names: set[str]) -> bool:
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(_picks_one(v, names) for v in test.values)
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id in names
+        and isinstance(test.ops[0], ast.Eq)
+        and isinstance(test.comparators[0], ast.Constant)
+    )
 
 
 def _depends(loop: Loop, data: ast.expr) -> bool:

@@ -21,7 +21,8 @@ Use the array from before the first cast.
 How it is counted
 -----------------
 A cast whose input is itself the result of a cast from the dtype it goes to, with only views in
-between. Both dtypes must be known.
+between. Both dtypes must be known. Two kernels are spared, or one when the first cast's result is
+used for something else too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kpredict.findings.finding import Finding
-from kpredict.findings.reading import File, makers
+from kpredict.findings.reading import File, makers, users
 from kpredict.source.infer.trace import Step
 from kpredict.source.infer.values import Array
 
@@ -63,6 +64,7 @@ def check(file: File) -> Iterator[Finding]:
     for read in file.functions:
         own = file.own_steps(read)
         by = makers(own)
+        readers = users(own)
         for step in own:
             first = _source(step)
             if first is None:
@@ -72,9 +74,11 @@ def check(file: File) -> Iterator[Finding]:
             if before is None or not step.results or before.dtype is None:
                 continue
             if before.dtype == step.results[0].dtype and _keeps(before.dtype, first.dtype):
+                shared = any(s is not step and "view" not in s.tags for s in readers[first.storage])
+                told = "1 kernel more than needed" if shared else "2 kernels"
                 yield file.finding(
                     __name__, step.place, f"cast from {before.dtype} to {first.dtype} and back: "
-                    "2 kernels", function=read.name, before=2, after=0,
+                    f"{told}", function=read.name, before=1 if shared else 2, after=0,
                 )  # fmt: skip
 
 

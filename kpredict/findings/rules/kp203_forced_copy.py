@@ -23,7 +23,8 @@ How it is counted
 -----------------
 `.contiguous()` of an array that a transpose, permute or `.T` made, or a reshape that is known to
 merge such dims. With unknown shapes a transposed array is taken for one that really is out of
-order, and the confidence is "likely".
+order, and the confidence is "likely". The output of `F.scaled_dot_product_attention` is left
+alone then: its kernels write heads last, so that transposing them back costs nothing.
 """
 
 from __future__ import annotations
@@ -64,6 +65,13 @@ import torch
 def merge(x):
     return x.reshape(6, 4)
 """,
+    """\
+import torch
+import torch.nn.functional as F
+
+def merge(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor):
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).contiguous()
+""",
 )
 _REORDER = frozenset("transpose permute t".split())
 
@@ -72,7 +80,10 @@ def check(file: File) -> Iterator[Finding]:
     for read in file.functions:
         own = file.own_steps(read)
         reordered: dict[int, Step] = {}
+        attended: set[int] = set()
         for step in own:
+            if "scaled_dot_product" in step.short:
+                attended |= {a.storage for a in step.results}
             if step.short in _REORDER:
                 for a in step.results:
                     reordered[a.storage] = step
@@ -93,7 +104,8 @@ def check(file: File) -> Iterator[Finding]:
             call = "contiguous" if ".contiguous(" in text else "reshape"
             known = x.known and x.is_contiguous is False
             turned = x.storage in reordered
-            if not turned or not (known or (call == "contiguous" and not x.known)):
+            guessed = call == "contiguous" and not x.known and x.storage not in attended
+            if not turned or not (known or guessed):
                 continue
             how = "permuted" if reordered[x.storage].short == "permute" else "transposed"
             size = size_of(x)

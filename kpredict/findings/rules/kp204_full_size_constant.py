@@ -6,7 +6,8 @@ What it means
 
 Why it costs
 ------------
-A fill kernel writes the array and the next kernel reads it: two passes for one number.
+A fill kernel writes the array and the next kernel reads it: two passes for one number. Arithmetic
+takes a Python number for nothing; `where` still fills an array, but of one element.
 
 Example
 -------
@@ -29,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kpredict.findings.finding import Finding
-from kpredict.findings.reading import File, users
+from kpredict.findings.reading import File, size_of, users
 from kpredict.source.infer.trace import Step
 from kpredict.source.infer.trace import steps as all_steps
 from kpredict.source.infer.values import Array
@@ -95,15 +96,25 @@ def check(file: File) -> Iterator[Finding]:
                 or not _spares(step, user, out)
             ):
                 continue
+            size = size_of(out)
             yield file.finding(
                 __name__,
                 step.place,
-                f"{step.short} fills a whole array that {user.short} only reads "
-                "as one number: 2 kernels, 1 with the number itself (or `clamp`)",
+                f"{step.short} fills a whole array that {user.short} only reads as one number: "
+                f"{_instead(user.short)}",
                 function=read.name,
                 before=2,
-                after=1,
+                after=2 if user.short == "where" else 1,
+                bytes=2 * size if size is not None else None,
             )
+
+
+def _instead(user: str) -> str:
+    """What the number itself would cost. `where` makes an array of a number, of one element."""
+    if user == "where":
+        return "written out and read back; with the number itself the fill is of one element"
+    how = {"maximum": " (`clamp`)", "minimum": " (`clamp`)"}.get(user, "")
+    return f"2 kernels, 1 with the number itself{how}"
 
 
 def _spares(step: Step, user: Step, constant: Array) -> bool:

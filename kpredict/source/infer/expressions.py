@@ -154,6 +154,8 @@ class Expressions(Displays):
         parts = [None if n is None else self.evaluate(n, frame)
                  for n in (node.lower, node.upper, node.step)]  # fmt: skip
         # an array as a bound is read by the host; an unknown bound is an unknown length
+        if any(isinstance(p, Array) for p in parts):
+            self.stand(node, frame)
         return slice(*(self._bound(p) for p in parts))
 
     def _bound(self, p: Value) -> Value:

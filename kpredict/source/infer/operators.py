@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kpredict.source.infer.joining import arrays_in
+from kpredict.source.infer.shapes.indexing import placed
 from kpredict.source.infer.shapes.pointwise import category, pointwise
 from kpredict.source.infer.shapes.registry import Unclear, device_of, fresh, shape_function
 from kpredict.source.infer.surface import Schema, choose
@@ -235,7 +236,7 @@ class State:
         dtype = arrays[0].dtype if arrays else None
         if "pointwise" not in schema.tags and function is None:
             dtype = None
-        device = device_of(arrays) if arrays else "cuda"
+        device = device_of(arrays) if arrays else placed(bound) if "device" in bound else "cuda"
         if dtype is not None and category(dtype) < 2:
             dtype = None
         if schema.returns_list:

@@ -137,7 +137,7 @@ def _dtype(a: Arguments, default: str | None) -> str | None:
     return d if isinstance(d, str) else None if d is UNKNOWN else default
 
 
-def _device(a: Arguments) -> str:
+def placed(a: Arguments) -> str:
     """The CPU unless the call says otherwise; a device we cannot read is taken for the GPU."""
     d = a.get("device")
     if d is None:
@@ -156,25 +156,25 @@ def made(a: Arguments) -> Array:
         v = a["fill_value"]
         default = "bool" if isinstance(v, bool) else "int64" if isinstance(v, int) else "float32"
         default = None if v is UNKNOWN else default
-    return fresh(size_list(a["size"]), _dtype(a, default), _device(a))
+    return fresh(size_list(a["size"]), _dtype(a, default), placed(a))
 
 
 @shape("randint")
 def randint(a: Arguments) -> Array:
-    return fresh(size_list(a["size"]), _dtype(a, "int64"), _device(a))
+    return fresh(size_list(a["size"]), _dtype(a, "int64"), placed(a))
 
 
 @shape("new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided")
 def new(a: Arguments) -> Array:
     x: Array = a["self"]
-    device = x.device if a.get("device") is None else _device(a)
+    device = x.device if a.get("device") is None else placed(a)
     return fresh(size_list(a["size"]), _dtype(a, x.dtype), device)
 
 
 @shape("randperm")
 def randperm(a: Arguments) -> Array:
     n = a["n"]
-    return fresh((n if isinstance(n, int) else None,), _dtype(a, "int64"), _device(a))
+    return fresh((n if isinstance(n, int) else None,), _dtype(a, "int64"), placed(a))
 
 
 @shape("arange")
@@ -186,31 +186,31 @@ def arange(a: Arguments) -> Array:
         n = max(math.ceil((end - start) / step), 0)
     elif UNKNOWN in (start, end, step):
         known_floats = any(isinstance(v, float) for v in (start, end, step))
-        return fresh((None,), _dtype(a, "float32" if known_floats else None), _device(a))
-    return fresh((n,), _dtype(a, "int64" if whole else "float32"), _device(a))
+        return fresh((None,), _dtype(a, "float32" if known_floats else None), placed(a))
+    return fresh((n,), _dtype(a, "int64" if whole else "float32"), placed(a))
 
 
 @shape("linspace", "logspace")
 def linspace(a: Arguments) -> Array:
     n = a["steps"]
-    return fresh((n if isinstance(n, int) else None,), _dtype(a, "float32"), _device(a))
+    return fresh((n if isinstance(n, int) else None,), _dtype(a, "float32"), placed(a))
 
 
 @shape("eye")
 def eye(a: Arguments) -> Array:
     n, m = a["n"], a.get("m", a["n"])
     s = [v if isinstance(v, int) else None for v in (n, m)]
-    return fresh(s, _dtype(a, "float32"), _device(a))
+    return fresh(s, _dtype(a, "float32"), placed(a))
 
 
 @shape("tril_indices", "triu_indices")
 def tril_indices(a: Arguments) -> Array:
-    return fresh((2, None), "int64", _device(a))
+    return fresh((2, None), "int64", placed(a))
 
 
 @shape("scalar_tensor")
 def scalar_tensor(a: Arguments) -> Array:
-    return fresh((), _dtype(a, "float32"), _device(a))
+    return fresh((), _dtype(a, "float32"), placed(a))
 
 
 @shape("diag_embed")
