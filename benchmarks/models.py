@@ -15,7 +15,8 @@ from pathlib import Path
 
 from kpredict.model import Mode
 from kpredict.request import Request
-from kpredict.session.ask import Answer, ask
+from kpredict.session.ask import ask
+from kpredict.session.messages import Answer
 
 FOLDER = Path(__file__).parent / "models"
 BEGIN, END = "<!-- models -->", "<!-- end -->"

@@ -36,15 +36,16 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 
 @pytest.fixture
-def kpredict() -> Run:
+def kpredict(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Run the command in a process of its own, as a user does, from the repository's root."""
+    own = {"KPREDICT_CACHE_DIR": str(tmp_path_factory.getbasetemp() / "cache")}
 
     def run(
         *args: str, cwd: Path = ROOT, env: dict[str, str] | None = None, timeout: float = 300
     ) -> subprocess.CompletedProcess[str]:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("KPREDICT", "FORCE_"))}
         return subprocess.run(
-            [sys.executable, "-m", "kpredict", *args], cwd=cwd, env=clean | (env or {}),
+            [sys.executable, "-m", "kpredict", *args], cwd=cwd, env=clean | own | (env or {}),
             capture_output=True, text=True, timeout=timeout,
         )  # fmt: skip
 

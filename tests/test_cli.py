@@ -149,6 +149,20 @@ def test_a_saved_report_is_shown_again(kpredict: Run, tmp_path: Path) -> None:
 
 
 @needs_torch
+def test_an_unchanged_file_is_not_analysed_again(kpredict: Run, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("print('hello')\n# kpredict: x=f32[8]\ndef f(x):\n    return x + 1\n")
+    args = (str(file), "-v", "--mode", "eager")
+    first, second = kpredict(*args), kpredict(*args)
+    assert second.stdout == first.stdout
+    assert first.stderr == "hello\n"
+    assert second.stderr == "hello\nkpredict: nothing has changed: the answer of an earlier run\n"
+    assert kpredict(*args, "--no-cache").stderr == "hello\n"
+    (tmp_path / "pyproject.toml").write_text("[tool.kpredict]\ncache = false\n")
+    assert kpredict(*args).stderr == "hello\n"
+
+
+@needs_torch
 def test_targets_side_by_side(kpredict: Run, tmp_path: Path) -> None:
     saved = str(tmp_path / "c.json")
     args = ("fixtures/add_relu.py", "--mode", "eager", "--targets", "h100,t4", "--launch-us", "9")

@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "graph": {"model"},
     "bounds": {"model"},
     "sweep": {"model", "bounds"},
+    "cache": set(),
     "source": {"model", "eager", "targets"},
     "eager": {"model", "graph"},
     "capture": {"model", "targets", "eager"},  # routes ask the rules which back end CUDA takes
@@ -40,11 +41,22 @@ MAY_IMPORT: dict[str, set[str]] = {
         "report",
         "capture",
     },
-    "findings": {"model", "config", "source", "eager", "targets", "report", "graph", "verify"},
+    "findings": {
+        "model",
+        "cache",
+        "config",
+        "source",
+        "eager",
+        "targets",
+        "report",
+        "graph",
+        "verify",
+    },
     "changes": {"model", "request", "session", "bounds"},
     "session": {
         "model",
         "bounds",
+        "cache",
         "sweep",
         "targets",
         "request",
@@ -78,7 +90,14 @@ HOME: dict[str, set[str]] = {
     "click": {"cli", "commands"},
 }
 # Modules of those layers that must do without torch all the same: they answer when it is missing.
-WITHOUT_TORCH = ("session/ask.py", "session/__init__.py", "session/paths.py", "session/load.py")
+WITHOUT_TORCH = (
+    "session/ask.py",
+    "session/remember.py",
+    "session/vary.py",
+    "session/__init__.py",
+    "session/paths.py",
+    "session/load.py",
+)
 
 
 def layer(path: Path) -> str:

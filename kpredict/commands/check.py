@@ -231,6 +231,7 @@ def _deeper(settings: _Settings, findings: list[Any], notes: list[str]) -> list[
     from kpredict.commands._options import requests
     from kpredict.model import Mode
     from kpredict.session.ask import analyse
+    from kpredict.session.remember import Memory
 
     modes = [Mode.EAGER.value]
     if any(b.max_compiled is not None for b in settings.options.budgets.values()):
@@ -247,7 +248,8 @@ def _deeper(settings: _Settings, findings: list[Any], notes: list[str]) -> list[
         ]
         asked += requests([f"{path}::{n}" for n in names] or [path], inputs=told, modes=modes,
                           target=settings.options.target.name)  # fmt: skip
-    report = analyse([replace(r, plugins=settings.plugins) for r in asked])
+    memory = None if settings.cache is None else Memory()
+    report = analyse([replace(r, plugins=settings.plugins) for r in asked], memory=memory)
     kept = [f for f in confirm(findings, report) if f.code not in ("KP401", "KP402")]
     kept += [f for f in findings if f.code in ("KP401", "KP402") and not any(
         e.name.split(".")[0] == f.function.split(".")[0] for e in report.entries)]  # fmt: skip

@@ -13,6 +13,7 @@ import click
 from kpredict import __version__
 from kpredict.commands._options import (
     analysis_options,
+    config_for,
     emit,
     output_options,
     paths_argument,
@@ -20,13 +21,14 @@ from kpredict.commands._options import (
     target_options,
     use_color,
 )
+from kpredict.config import first
 from kpredict.model import Comparison, Entry, Failure, KpredictError, Report
 from kpredict.request import Request
 from kpredict.sweep import parse_sweep
 from kpredict.targets import parse_targets
 
 if TYPE_CHECKING:
-    from kpredict.session.ask import Answer
+    from kpredict.session.messages import Answer
 
 
 @click.command()
@@ -44,6 +46,12 @@ if TYPE_CHECKING:
     help="Sizes of a named dimension side by side, times ten each (n=1e2..1e8) or times F "
     "(n=64..4096:x2), and where launches cease to set the time.",
 )
+@click.option(
+    "--cache/--no-cache",
+    "cache",
+    default=None,
+    help="Answer from an earlier run while nothing it rests on has changed; default on.",
+)
 @click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), help="Default text.")
 @click.option(
     "--what-if",
@@ -53,7 +61,8 @@ if TYPE_CHECKING:
 @output_options
 def command(
     paths: tuple[str, ...], form: str | None, output: str | None, verbose: int, quiet: bool,
-    color: str, targets: str | None, sweep: str | None, what_if: bool, **flags: Any,
+    color: str, targets: str | None, sweep: str | None, what_if: bool, cache: bool | None,
+    **flags: Any,
 ) -> int:  # fmt: skip
     """Show, line by line, what the GPU would run: eager, compiled, and what fusion saves.
 
@@ -63,7 +72,11 @@ def command(
     saved = [path for path in paths if path.endswith(".json")]
     if len(saved) > 1 or (saved and len(paths) > 1):
         raise KpredictError("A saved report is shown alone.", "Give one .json file.")
-    found = _saved(saved[0]) if saved else _analysed(paths, flags, targets, sweep, what_if, verbose)
+    found = (
+        _saved(saved[0])
+        if saved
+        else _analysed(paths, flags, targets, sweep, what_if, cache, verbose)
+    )
     chosen = form or ("json" if output and output.endswith(".json") else "text")
     if chosen == "json":
         emit(_json(found), output)
@@ -109,12 +122,13 @@ def _failures(found: Report | Comparison) -> Iterator[tuple[str, Failure]]:
 
 def _analysed(
     paths: Sequence[str], flags: Mapping[str, Any], targets: str | None, sweep: str | None,
-    what_if: bool, verbose: int,
+    what_if: bool, cache: bool | None, verbose: int,
 ) -> Report | Comparison:  # fmt: skip
     """One report, or one for each target or size."""
     from kpredict.changes.predict import MOST
     from kpredict.changes.predict import what_if as predict_changes
     from kpredict.session.ask import answering
+    from kpredict.session.remember import Memory
     from kpredict.session.vary import MOST_CHILDREN, over_sizes, over_targets
 
     if targets and sweep:
@@ -129,7 +143,9 @@ def _analysed(
     more = 1 + MOST if what_if else 1
     children = len(asked) * (len(several) or (sizes and len(sizes.sizes) + MOST_CHILDREN) or more)
     shown = Progress(asked, verbose > 0)
-    with answering(children, shown.heard, shown.begun) as answered:
+    remembers = first(cache, config_for(paths).cache, True)
+    memory = Memory() if remembers else None
+    with answering(children, shown.heard, shown.begun, memory) as answered:
         if several:
             return over_targets(asked, several, answered)
         if sizes is not None:
@@ -162,6 +178,8 @@ class Progress:
             sys.stderr.write("\r\x1b[K")
         if self._verbose and answer.output:
             sys.stderr.write(answer.output)
+        if self._verbose and answer.recalled:
+            sys.stderr.write("kpredict: nothing has changed: the answer of an earlier run\n")
 
 
 def _saved(path: str) -> Report | Comparison:

@@ -56,7 +56,7 @@ def command(
 
     Exit code 1 when a measured count is outside its predicted interval.
     """
-    from kpredict.session.ask import Answer
+    from kpredict.session.messages import Answer
     from kpredict.verify.answer import Choice, answer
 
     def heard(child: Answer) -> None:

@@ -8,48 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from kpredict import __version__
+from kpredict.cache import code_stamp, replace_whole
 from kpredict.findings.check import Checked
 from kpredict.findings.finding import Confidence, Finding
 from kpredict.findings.options import Options
 
 FOLDER = ".kpredict_cache"
-TAG = (
-    "Signature: 8a477f597d28d172789f06886806bc55\n"
-    "# This folder was made by kpredict. See https://bford.info/cachedir/\n"
-)
 MOST = 20_000
 """Files that are remembered."""
 
 
-def _code() -> str:
-    """The state of the rules themselves: newest change of any of our files, so that a development
-    version does not answer from an older one."""
-    root = Path(__file__).parents[1]
-    newest = max(
-        (
-            p.stat().st_mtime_ns
-            for d in ("findings", "source", "eager")
-            for p in (root / d).rglob("*.py")
-        ),
-        default=0,
-    )
-    return str(newest)
-
-
-_stamp: list[str] = []
-
-
 def stamp(options: Options) -> str:
     """The part of the key that is the same for all files of a run."""
-    if not _stamp:
-        _stamp.append(_code())
-    return f"{__version__}\0{_stamp[0]}\0{options.fingerprint}"
+    return f"{code_stamp()}\0{options.fingerprint}"
 
 
 class Cache:
@@ -89,15 +64,8 @@ class Cache:
         if not self.changed:
             return
         rows = dict(list(self.rows.items())[-MOST:])
-        try:
-            self.folder.mkdir(exist_ok=True)
-            (self.folder / "CACHEDIR.TAG").write_text(TAG)
-            (self.folder / ".gitignore").write_text("*\n")
-            beside = self.folder / f"findings.{os.getpid()}.tmp"
-            beside.write_text(json.dumps({"rows": rows}), "utf-8")
-            beside.replace(self.folder / "findings.json")
-        except OSError:
-            return
+        data = json.dumps({"rows": rows}).encode()
+        replace_whole(self.folder, "findings.json", data)
 
 
 def _dump(checked: Checked) -> dict[str, Any]:

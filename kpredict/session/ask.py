@@ -12,76 +12,46 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from kpredict.model import Entry, Failure, Report, Target
 from kpredict.request import Request
+from kpredict.session.messages import Answer, Done, Message, Stage, Used
 from kpredict.session.processes import Start, fresh, starting
+from kpredict.session.remember import Memory
 from kpredict.targets import target as find_target
 
 LOG_TAIL = 4096
 ANALYSER = "kpredict.session.child"
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What the child is about to do: told beforehand, so that a crash has a place."""
-
-    doing: str
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The child's last word."""
-
-    peak_mb: float
-
-
-Message = Stage | Done | Entry | Failure | Target
-_KNOWN = (Stage, Done, Entry, Failure, Target)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One file's results. `output` is what the user's code printed, `others` what a child other
-    than the analyser found."""
-
-    entries: tuple[Entry, ...] = ()
-    errors: tuple[Failure, ...] = ()
-    skipped: tuple[Failure, ...] = ()
-    target: Target | None = None
-    seconds: float = 0.0
-    peak_mb: float = 0.0
-    output: str = ""
-    others: tuple[Any, ...] = ()
-
+_KNOWN = (Stage, Used, Done, Entry, Failure, Target)
 
 Answering = Callable[[Sequence[Request]], Report]
 
 
 def analyse(
     requests: Sequence[Request], heard: Callable[[Answer], None] | None = None,
-    begun: Callable[[Request], None] | None = None,
+    begun: Callable[[Request], None] | None = None, memory: Memory | None = None,
 ) -> Report:  # fmt: skip
     """Every file in turn; a file that fails is an error in the report and the others go on.
 
     `begun` is told each request before it is answered, `heard` each answer as it comes.
     """
-    with answering(len(requests), heard, begun) as answered:
+    with answering(len(requests), heard, begun, memory) as answered:
         return answered(requests)
 
 
 @contextmanager
 def answering(
     children: int, heard: Callable[[Answer], None] | None = None,
-    begun: Callable[[Request], None] | None = None,
+    begun: Callable[[Request], None] | None = None, memory: Memory | None = None,
 ) -> Iterator[Answering]:  # fmt: skip
     """A function that answers requests by one report; asked again, it shares what was loaded.
 
     `children` is how many requests there will be in all, about: of many only one imports torch.
+    With a memory, an answer that still holds is not made again.
     """
     with starting(children, ANALYSER) as start:
 
@@ -90,7 +60,12 @@ def answering(
             for request in requests:
                 if begun is not None:
                     begun(request)
-                answer = ask(request, start=start)
+                answer = None if memory is None else memory.recall(request)
+                if answer is None:
+                    began = time.time()
+                    answer = ask(request, start=start)
+                    if memory is not None:
+                        memory.keep(request, answer, began)
                 answers.append(answer)
                 if heard is not None:
                     heard(answer)
@@ -146,6 +121,7 @@ def _gather(request: Request, messages: list[Message], code: int | None, output:
     errors = [f for f in failures if not f.skipped]
     others = tuple(m for m in messages if not isinstance(m, _KNOWN))
     target = next((m for m in messages if isinstance(m, Target)), None)
+    used = next((m.files for m in messages if isinstance(m, Used)), None)
     done = next((m for m in messages if isinstance(m, Done)), None)
     if done is None:
         stage = next((m for m in reversed(messages) if isinstance(m, Stage)), Stage("starting"))
@@ -158,7 +134,7 @@ def _gather(request: Request, messages: list[Message], code: int | None, output:
         )
     return Answer(
         entries, tuple(errors), tuple(f for f in failures if f.skipped), target,
-        peak_mb=done.peak_mb if done else 0.0, others=others,
+        peak_mb=done.peak_mb if done else 0.0, used=used, others=others,
     )  # fmt: skip
 
 

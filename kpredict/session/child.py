@@ -15,11 +15,12 @@ from pathlib import Path
 from kpredict import plugins
 from kpredict.model import Entry, Failure, KpredictError
 from kpredict.request import Request
-from kpredict.session.ask import Done, Message, Stage
 from kpredict.session.faults import failure
+from kpredict.session.messages import Done, Message, Stage, Used
 from kpredict.session.reading import read_source
 from kpredict.session.sandbox import confine
 from kpredict.session.told import check_inputs
+from kpredict.session.used import files_used
 from kpredict.source.nouns import Source
 from kpredict.targets import target as find_target
 
@@ -70,7 +71,8 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
     yield target
     send(Stage("importing the file"))
     sys.dont_write_bytecode = True
-    confine(Path(os.environ["KPREDICT_SCRATCH"]))
+    scratch = Path(os.environ["KPREDICT_SCRATCH"])
+    overlay = confine(scratch)
     check_inputs(source, request)
     with pretend_cuda(target) as world:
         try:
@@ -92,6 +94,7 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
         yield from (f for f in skipped if not f.skipped or not is_covered(f, source, busy))
         if script is not None:
             yield script
+    yield Used(files_used(overlay.asked_for, scratch))
 
 
 def without_torch(request: Request, source: Source, error: ImportError) -> Iterator[Message]:

@@ -22,12 +22,15 @@ _WATCHED = frozenset((*_CHANGING, "open", "socket.connect", "socket.getaddrinfo"
 
 
 class Overlay:
-    """Maps a path to where it is read or written; `free` folders are left alone."""
+    """Maps a path to where it is read or written; `free` folders are left alone. `asked_for` are
+    the paths that were looked at before anything was written there."""
 
     def __init__(self, scratch: Path, free: tuple[str, ...]) -> None:
         self._root = scratch / "files"
         self._free = tuple(os.path.join(os.path.realpath(f), "") for f in (*free, str(scratch)))
+        self.asked_for: set[str] = set()
         self._gone: set[str] = set()
+        self._written: set[str] = set()
 
     def is_free(self, path: str) -> bool:
         return path.startswith((*self._free, "/dev/", "/proc/"))
@@ -38,7 +41,10 @@ class Overlay:
     def reading(self, name: Any) -> Any:
         """Where to read: the written copy if there is one. A deleted file is nowhere."""
         path = _absolute(name)
-        if path is None or self.is_free(path):
+        if path is None:
+            return name
+        self.note(path)
+        if self.is_free(path):
             return name
         copy = self._copy_of(path)
         return str(copy) if path in self._gone or os.path.lexists(copy) else name
@@ -46,7 +52,12 @@ class Overlay:
     def writing(self, name: Any, keep: bool = False) -> Any:
         """Where to write; `keep` takes the present contents along."""
         path = _absolute(name)
-        if path is None or self.is_free(path):
+        if path is None:
+            return name
+        if keep:
+            self.note(path)
+        self._written.add(path)
+        if self.is_free(path):
             return name
         copy = self._copy_of(path)
         if not copy.exists():
@@ -57,6 +68,10 @@ class Overlay:
                 shutil.copyfile(path, copy)
         self._gone.discard(path)
         return str(copy)
+
+    def note(self, path: str) -> None:
+        if path not in self._written:
+            self.asked_for.add(path)
 
     def forget(self, name: Any) -> None:
         path = _absolute(name)
@@ -73,13 +88,14 @@ def _absolute(name: Any) -> str | None:
     return os.path.normpath(os.path.join(os.getcwd(), text))
 
 
-def confine(scratch: Path) -> None:
+def confine(scratch: Path) -> Overlay:
     """From now on this process writes under `scratch` (and temporary folders) and stays offline."""
     overlay = Overlay(scratch, (tempfile.gettempdir(),))
     _redirect_torch(overlay)
     _redirect_opening(overlay)
     _redirect_changes(overlay)
     sys.addaudithook(_barrier(overlay))
+    return overlay
 
 
 def _redirect_torch(overlay: Overlay) -> None:
@@ -194,6 +210,8 @@ def _barrier(overlay: Overlay) -> Callable[[str, tuple[Any, ...]], None]:
                 writes = bool(flags & (os.O_WRONLY | os.O_RDWR))
             if writes:
                 _refuse(overlay, path, event)
+            elif isinstance(path, str):
+                overlay.note(os.path.abspath(path))
         elif event == "socket.connect":
             address = args[1]
             if isinstance(address, tuple) and not str(address[0]).startswith(_LOCAL):

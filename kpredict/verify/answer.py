@@ -13,7 +13,8 @@ from pathlib import Path
 from kpredict import __version__
 from kpredict.model import KpredictError, Mode
 from kpredict.request import Request
-from kpredict.session.ask import Answer, analyse
+from kpredict.session.ask import analyse
+from kpredict.session.messages import Answer
 from kpredict.verify import render_data, render_text, sweep
 from kpredict.verify.check import Verification
 from kpredict.verify.run import CudaMissing, check_bundle, load_measurement, verify

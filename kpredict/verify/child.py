@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from kpredict import __version__
 from kpredict.model import Failure, KpredictError, Mode
 from kpredict.request import Request
-from kpredict.session.ask import Done, Message, Stage
 from kpredict.session.child import peak_mb
 from kpredict.session.faults import failure
+from kpredict.session.messages import Done, Message, Stage
 from kpredict.session.reading import read_source
 from kpredict.session.told import check_inputs
 from kpredict.verify.bundle import Machine, MeasuredEntry, digest

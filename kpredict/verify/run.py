@@ -12,7 +12,8 @@ from dataclasses import fields, replace
 
 from kpredict.model import Failure, KpredictError, Mode, Phase, Report
 from kpredict.request import Request
-from kpredict.session.ask import Answer, analyse, ask
+from kpredict.session.ask import analyse, ask
+from kpredict.session.messages import Answer
 from kpredict.targets import target as find_target
 from kpredict.verify.bundle import (
     Bundle,
