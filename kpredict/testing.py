@@ -61,9 +61,8 @@ def _faults(report: Report, mode: Mode, name: str, most: int | None) -> list[str
         what = "; ".join(f"{u.op}: {u.reason}" for u in unknown)
         return [f"{name}: {phases.kernels} kernels and something unknown ({what})"]
     if phases.kernels.hi > most:
-        return [
-            f"{name}: {phases.kernels} kernels, at most {most} are allowed\n{kernel_list(phases)}"
-        ]
+        kernels = f"{phases.kernels} kernel{'' if str(phases.kernels) == '1' else 's'}"
+        return [f"{name}: {kernels}, at most {most} are allowed\n{kernel_list(phases)}"]
     return []
 
 

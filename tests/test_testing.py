@@ -18,8 +18,11 @@ def add_relu(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def test_within_limits() -> None:
-    report = assert_max_kernels(add_relu, torch.zeros(8), torch.zeros(8), eager=2, round_trips=1)
-    assert report.eager.kernels.hi == 2
+    x = torch.zeros(8)
+    report = assert_max_kernels(add_relu, x, x, eager=2, compiled=1, round_trips=1)
+    assert (report.eager.kernels.hi, report.compiled.kernels.hi) == (2, 1)
+    with pytest.raises(AssertionError, match="compiled: 1 kernel, at most 0 are allowed"):
+        assert_max_kernels(add_relu, x, x, compiled=0)
 
 
 def test_failure_names_the_kernels() -> None:

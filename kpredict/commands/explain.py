@@ -78,8 +78,17 @@ def _near(topic: str) -> str:
     return ", ".join(get_close_matches(topic, [*codes(), *ops()], 3, 0.6))
 
 
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: codes, or ops once it is clear that one is wanted."""
+    from kpredict.eager.registry import rules as ops
+    from kpredict.findings.registry import rules as codes
+
+    table = ops() if incomplete.startswith("aten.") else ("aten.", "fusion", *codes())
+    return [t for t in table if t.startswith((incomplete, incomplete.upper()))]
+
+
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=_complete)
 def command(topic: str) -> None:
     """Explain TOPIC: an op (aten.addmm), a finding (KP201; KP2 lists them), or fusion/REASON."""
     for source in SOURCES:

@@ -91,6 +91,20 @@ def test_baseline_in_ci_and_out(folder: Path) -> None:
     assert run(folder, *args, "--update-baseline").returncode == 1
 
 
+def test_shell_completion(folder: Path) -> None:
+    def offered(words: str) -> str:
+        at = str(len(words.split(" ")) - 1)
+        return run(
+            folder, COMP_WORDS=words, COMP_CWORD=at, _KPREDICT_COMPLETE="bash_complete"
+        ).stdout
+
+    assert "complete -o nosort -F" in run(folder, _KPREDICT_COMPLETE="bash_source").stdout
+    assert offered("kpredict che").split() == ["plain,check"]
+    assert "plain,sarif" in offered("kpredict check -f ").split()
+    assert offered("kpredict explain kp10").split() == [f"plain,KP10{n}" for n in range(1, 9)]
+    assert "plain,aten.addmm" in offered("kpredict explain aten.addm").split()
+
+
 def test_explain(folder: Path) -> None:
     assert "KP101 pointwise-chain" in run(folder, "explain", "kp101").stdout
     assert run(folder, "explain", "KP3").stdout.count("\n") >= 5
