@@ -23,7 +23,9 @@ from kpredict.model import (
     Span,
     Target,
 )
+from kpredict.report.additions import additions
 from kpredict.report.arrays import array_names
+from kpredict.report.outcomes import outcome_document
 
 SCHEMA_VERSION = 1
 
@@ -86,8 +88,25 @@ def _entry(entry: Entry, target: Target) -> dict[str, Any]:
             for u in entry.unknowns
         ],
         "repeats": [_repeat(r, entry.file) for r in entry.repeats],
+        "additions": [
+            {
+                "line": a.line,
+                "phase": a.phase.value,
+                "eager": a.eager,
+                "compiled": a.compiled,
+                "added": a.added,
+                "reason": a.reason,
+            }
+            for a in additions(entry)
+        ],
         "calls": {str(line): n for line, n in entry.calls.items() if n > 1},
+        **_changes(entry),
     }
+
+
+def _changes(entry: Entry) -> dict[str, Any]:
+    """Nothing when nobody asked what could be changed."""
+    return {} if entry.changes is None else {"changes": list(map(outcome_document, entry.changes))}
 
 
 def _at(span: Span | None, file: str) -> dict[str, Any]:

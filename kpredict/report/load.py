@@ -40,6 +40,7 @@ from kpredict.model import (
     Unknown,
 )
 from kpredict.report.json import SCHEMA_VERSION
+from kpredict.report.outcomes import read_outcome
 from kpredict.targets import TARGETS, target
 
 Json = Mapping[str, Any]
@@ -112,6 +113,7 @@ def _entry(e: Json) -> Entry:
         array_names=names,
         calls={int(line): n for line, n in e.get("calls", {}).items()},
         repeats=tuple(_repeat(file, r) for r in e.get("repeats", ())),
+        changes=tuple(map(read_outcome, e["changes"])) if "changes" in e else None,
     )
 
 
