@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kpredict.bounds import Bound, phases_bound, plan_bound, ratio
-from kpredict.model import Entry, Mode, Target
+from kpredict.model import Entry, Mode, RoundTrip, Target
 from kpredict.report.lines import fused_mode, numbered
 from kpredict.report.quantities import time
 
@@ -38,6 +38,18 @@ def bounds(entry: Entry, target: Target) -> Iterator[str]:
     if Mode.EAGER in entry.plans and Mode.COMPILED in entry.plans:
         before, after = (phases_bound(entry.plans[m], target) for m in (Mode.EAGER, Mode.COMPILED))
         yield f"eager's bound is {ratio(before, after):.2f} times the compiled one's"
+    if any(
+        _fits(trip, target) for ps in entry.plans.values() for _, p in ps for trip in p.round_trips
+    ):
+        yield (
+            f"arrays read back soon may come from the {target.l2} MiB L2 cache: "
+            "the part of memory can be less"
+        )
+
+
+def _fits(trip: RoundTrip, target: Target) -> bool:
+    """Whether the array can stay in the cache between its writer and a reader."""
+    return trip.tensor.nbytes < target.l2 << 20
 
 
 def _parts(bound: Bound) -> str:

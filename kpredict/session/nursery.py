@@ -14,6 +14,8 @@ from pathlib import Path
 
 from kpredict.session.processes import environment
 
+_OURS = ("kpredict.compiled.run", "kpredict.session.answer", "kpredict.session.script")
+
 
 def main(module: str) -> None:
     answers = os.dup(1)
@@ -32,8 +34,10 @@ def main(module: str) -> None:
 
 
 def _load() -> None:
-    """What every child needs; without threads, so that forking is safe."""
-    for name in ("torch", "kpredict.compiled.run", "kpredict.session.script"):
+    """What every child needs; without threads, so that forking is safe: Inductor would start its
+    compiling processes when it is imported."""
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    for name in ("torch", "torch._inductor.compile_fx", *_OURS):
         importlib.import_module(name)
     importlib.import_module("kpredict.eager.registry").rules()
 
