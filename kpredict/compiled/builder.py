@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -59,6 +60,7 @@ class Builder:
                 code, _ = graph.codegen()
             finally:
                 self._open.pop()
+            region.nodes[:] = with_lines(region.nodes)
             region.notes, self._timed.notes = tuple(self._timed.notes), {}
             region.padding = self._timed.padding
             region.dynamic = variable_sizes(graph)
@@ -174,6 +176,18 @@ def describe(node: Any) -> Node:
         device=device.type if device is not None else "",
         mutates=tuple(sorted(node.get_mutations())) if hasattr(node, "get_mutations") else (),
     )
+
+
+def with_lines(nodes: Sequence[Node]) -> list[Node]:
+    """What a pass of Inductor made has no line of its own: it gets those of what reads it."""
+    readers: dict[str, tuple[Span, ...]] = {}
+    placed: list[Node] = []
+    for node in reversed(nodes):
+        lines = node.lines or next((readers[b] for b in node.writes if b in readers), ())
+        placed.append(node if lines == node.lines else replace(node, lines=lines))
+        if lines:
+            readers |= dict.fromkeys(node.reads, lines)
+    return placed[::-1]
 
 
 def _place(span: Span) -> tuple[str, int, str]:

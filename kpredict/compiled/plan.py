@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from kpredict.compiled.helping import told_why
 from kpredict.compiled.intervals import maybe_more, maybe_taken_in
 from kpredict.compiled.reasons import Made, find_barriers
 from kpredict.compiled.region import (
@@ -49,9 +50,10 @@ def predict_compiled(
     stream = _Stream(target)
     for item in items:
         stream.take(item)
-    launches = tuple(m.launch for m in stream.made)
+    made = told_why(stream.made)
+    launches = tuple(m.launch for m in made)
     trips = round_trips(launches)
-    barriers = find_barriers(stream.made, trips, [b.reason for b in graph_breaks])
+    barriers = find_barriers(made, trips, [b.reason for b in graph_breaks])
     told = tuple(dict.fromkeys((*notes, *stream.notes, *stream.graph_notes())))
     unknowns = tuple(stream.unknowns)
     return Plan(launches, trips, barriers, unknowns, graph_breaks, told, recompiles)

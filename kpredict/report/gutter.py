@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kpredict.model import ZERO, Entry, Phase
+from kpredict.report.additions import additions
 from kpredict.report.lines import NOWHERE, Row, elsewhere, fused_mode, rows, shown_lines
 from kpredict.report.quantities import ranges, size
 from kpredict.report.style import CYAN, DIM, TITLES, Style, aligned
@@ -14,6 +15,8 @@ _ELSEWHERE_LIMIT = 16
 
 def annotated(entry: Entry, style: Style) -> Iterator[str]:
     found = rows(entry)
+    for addition in additions(entry):
+        found[addition.line].more += addition.added
     lines = shown_lines(entry, found, whole=style.verbose > 0)
     source = entry.source.splitlines()
     fused = fused_mode(entry)
@@ -79,7 +82,7 @@ def _cells(row: Row, calls: int, style: Style) -> dict[str, str]:
         style.sign(name)
         for name, on in (
             ("trip", row.round_trip), ("sync", row.sync), ("break", row.graph_break),
-            ("unknown", row.unknown),
+            ("unknown", row.unknown), ("added", row.more > 0),
         )
         if on
     ]  # fmt: skip
@@ -102,6 +105,7 @@ def _key(found: Mapping[int, Row], style: Style) -> Iterator[str]:
         style.sign("sync"): (any(r.sync for r in values), "the host waits for the GPU"),
         style.sign("break"): (any(r.graph_break for r in values), "torch.compile breaks the graph"),
         style.sign("unknown"): (any(r.unknown for r in values), "an op whose launches are unknown"),
+        style.sign("added"): (any(r.more for r in values), "compiling launches more here"),
         "copies:": (any(r.copies for r in values), "memcpy and memset"),
     }
     said = [f"{sign} {meaning}" for sign, (on, meaning) in meanings.items() if on]

@@ -18,7 +18,8 @@ _SHORT = 40  # functions up to this many lines are shown whole
 @dataclass(slots=True)
 class Row:
     """One line's totals. `eager` counts kernels by phase; `compiled` are numbers into the list of
-    compiled launches; the marks say that a round trip starts, the host waits, the graph breaks."""
+    compiled launches; the marks say that a round trip starts, the host waits, the graph breaks;
+    `more` is how many launches compiling adds."""
 
     eager: dict[Phase, Count] = field(default_factory=dict)
     copies: int = 0
@@ -28,6 +29,7 @@ class Row:
     sync: bool = False
     graph_break: bool = False
     unknown: bool = False
+    more: int = 0
 
 
 NOWHERE = 0  # the row of launches that no line of the file led to

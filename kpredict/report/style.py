@@ -13,9 +13,11 @@ TITLES = {Mode.EAGER: "eager", Mode.COMPILED: "compiled", Mode.AS_WRITTEN: "as w
 BOLD, DIM, YELLOW, CYAN = "1", "2", "33", "36"
 _UNICODE = {
     "bar": "│", "gap": "⋮", "trip": "↺", "sync": "‼", "break": "✂", "unknown": "?", "more": "…",
+    "added": "▲",
 }  # fmt: skip
 _ASCII = {
     "bar": "|", "gap": ":", "trip": "@", "sync": "!", "break": "/", "unknown": "?", "more": "...",
+    "added": "^",
 }  # fmt: skip
 
 

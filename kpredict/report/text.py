@@ -6,8 +6,10 @@ Pure: the same report and Style give the same text. Nothing is said by colour al
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kpredict.model import ZERO, Entry, Mode, Phase, Phases, Plan, Report, Span, Target
+from kpredict.report.additions import additions
 from kpredict.report.changes import what_if
 from kpredict.report.gutter import annotated
 from kpredict.report.launches import launch_tables, places
@@ -58,6 +60,7 @@ def _entry(entry: Entry, target: Target, style: Style) -> Iterator[str]:
     if style.verbose:
         yield from _listed("why not fewer", why_not_fewer(entry), style)
         yield from _listed("time that cannot be beaten", bounds(entry, target), style)
+    yield from _listed("more when compiled", (str(a) for a in additions(entry)), style)
     yield from _repeats(entry, style)
     yield from _doubts(entry, style)
     yield from what_if(entry, style)
@@ -123,7 +126,18 @@ def answer(entry: Entry, target: Target) -> str:
     sentence = _comparison(entry)
     unknown = len({u.op for u in entry.unknowns})
     doubt = f"; {plural(unknown, 'op')} unknown and not counted" if unknown else ""
-    return f"{entry.name}: {sentence}{doubt} [{_target(target)}]"
+    return f"{entry.name}: {sentence}{_added(entry)}{doubt} [{_target(target)}]"
+
+
+def _added(entry: Entry) -> str:
+    """Where compiling launches most more, and how many other lines there are like it."""
+    found = sorted(additions(entry), key=lambda a: -a.added)
+    if not found:
+        return ""
+    reason = found[0].reason.partition("; ")[0]
+    others = len({a.line for a in found} - {found[0].line})
+    more = f" (and on {plural(others, 'more line')})" if others else ""
+    return f"; {replace(found[0], reason=reason)}{more}"
 
 
 def _comparison(entry: Entry) -> str:
