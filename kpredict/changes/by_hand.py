@@ -6,26 +6,31 @@ than rounding (an unbiased variance, an epsilon at another place) is no match.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kpredict.changes import activations, attention, losses, norms, softmaxes
 from kpredict.changes.change import Alternatives, Change, Edit, Kind
+from kpredict.changes.facts import launches_on
 from kpredict.changes.names import FUNCTIONAL
 from kpredict.changes.reading import Reading, Site
 from kpredict.changes.rewrites import Rewrite
 from kpredict.changes.writing import rewrite
+from kpredict.model import Entry
 
 _TITLE = 72  # characters
 
 
-def find(reading: Reading) -> Iterator[Alternatives]:
-    """The patterns of one function, outermost first; ways to say overlapping ones together."""
+def find(reading: Reading, entries: Sequence[Entry] = ()) -> Iterator[Alternatives]:
+    """The patterns of one function, outermost first; ways to say overlapping ones together. What
+    holds for some shapes only is offered where the entries' plans show those."""
     found: list[tuple[int, int, Change]] = []
     for site in reading.sites:
         for match in _matches(site):
             made = rewrite(site, match.say)
             if made is not None:
                 change = _change(site, match, *made)
+                if match.matrix and not _gets_matrices(match.matrix, change, entries):
+                    continue
                 found.append((match.rank, -sum(e.end - e.start for e in change.edits), change))
     groups: list[list[Change]] = []
     for _, _, change in sorted(found, key=lambda f: f[:2]):
@@ -42,6 +47,12 @@ def _matches(site: Site) -> Iterator[Rewrite]:
     for family in (softmaxes, norms, activations, losses):
         yield from family.find(term)
     yield from attention.find(term, site)
+
+
+def _gets_matrices(op: str, change: Change, entries: Sequence[Entry]) -> bool:
+    launches = launches_on(entries, change.first, change.last)
+    ranks = {x.reads[0].tensor.ndim for x in launches if op in x.ops and x.reads}
+    return ranks == {2}
 
 
 def _change(site: Site, match: Rewrite, edits: tuple[Edit, ...], text: str) -> Change:

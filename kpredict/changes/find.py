@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kpredict.changes import breaks, by_hand, casts, compiling, copies, optimizers
+from kpredict.changes import breaks, by_hand, casts, compiling, copies, loops, optimizers
 from kpredict.changes.change import Alternatives, Change, apply
 from kpredict.changes.reading import read
 from kpredict.model import Entry
@@ -31,9 +31,10 @@ def find(text: str, file: str, entries: Sequence[Entry]) -> Offers:
     for entry in entries:
         groups += breaks.find(readings, entry.graph_breaks, file)
     for reading in readings:
-        groups += by_hand.find(reading)
+        groups += by_hand.find(reading, entries)
         groups += casts.find(reading, entries)
         groups += copies.find(reading, entries)
+        groups += loops.find(reading)
     groups += optimizers.find(text, readings)
     for entry in entries:
         groups += compiling.parts(entry, readings)

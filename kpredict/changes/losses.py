@@ -18,12 +18,22 @@ from kpredict.changes.writing import Writer
 
 
 @dataclass(frozen=True, slots=True)
+class Picked:
+    """The log-probabilities of labels; `is_matrix` None where they must be, which only a plan
+    tells."""
+
+    logs: Softmax
+    labels: Term
+    is_matrix: bool | None = False
+
+
+@dataclass(frozen=True, slots=True)
 class CrossEntropy:
     logits: Term
     labels: Term
     dim: int
     reduction: str
-    rows: bool = False  # sure to be a matrix: one row per label
+    is_matrix: bool | None = False
 
 
 def find(term: Term) -> Iterator[Rewrite]:
@@ -33,13 +43,14 @@ def find(term: Term) -> Iterator[Rewrite]:
 
     def say(w: Writer) -> str:
         x, y = w.say(found.logits), w.say(found.labels)
-        if found.dim != 1 and not found.rows:
+        if found.dim != 1 and found.is_matrix is False:
             x = f"{w.atom(found.logits)}.flatten(0, -2)"
             y = f"{w.atom(found.labels)}.flatten()"
         how = "" if found.reduction == "mean" else f', reduction="{found.reduction}"'
         return f"{w.functional('cross_entropy')}({x}, {y}{how})"
 
-    yield Rewrite("cross entropy", say, ROUNDING)
+    matrix = "" if found.is_matrix is not None else "aten._log_softmax.default"
+    yield Rewrite("cross entropy", say, ROUNDING, matrix=matrix)
 
 
 def _cross_entropy(term: Term) -> CrossEntropy | None:
@@ -56,16 +67,15 @@ def _cross_entropy(term: Term) -> CrossEntropy | None:
     picked = _picked(current, reduced)
     if picked is None:
         return None
-    found, labels, rows = picked
+    found = picked.logs
     if not found.dim.is_number or found.dim.value not in (1, -1):
         return None
-    if reduced == "none" and not rows:
+    if reduced == "none" and not picked.is_matrix:
         return None  # the shape of what comes out would have to be known
-    return CrossEntropy(found.x, labels, int(found.dim.value), reduced, rows)
+    return CrossEntropy(found.x, picked.labels, int(found.dim.value), reduced, picked.is_matrix)
 
 
-def _picked(term: Term, reduced: str) -> tuple[Softmax, Term, bool] | None:
-    """(the log-softmax, labels, whether it is surely a matrix) of the picked log-probabilities."""
+def _picked(term: Term, reduced: str) -> Picked | None:
     if term.op == "squeeze" and term["self"].op == "gather":
         if same(term.get("dim"), term["self"].get("dim")) or reduced != "none":
             return _picked(term["self"], reduced)
@@ -75,16 +85,19 @@ def _picked(term: Term, reduced: str) -> tuple[Softmax, Term, bool] | None:
         if logs is None or index is None or index.op != "unsqueeze":
             return None
         if same(dim, logs.dim) and same(index.get("dim"), dim):
-            return logs, index["self"], False
+            return Picked(logs, index["self"])
+        dims = {logs.dim.value, index.constant("dim"), dim.value if dim is not None else None}
+        if dims == {1, -1}:  # the same dim of a matrix
+            return Picked(logs, index["self"], is_matrix=None)
     if term.op == "pick" and _is_arange(term["0"].node):
         logs = log_softmax(term["self"])
-        return None if logs is None else (logs, term["1"], True)
+        return None if logs is None else Picked(logs, term["1"], is_matrix=True)
     if term.op == "sum" and term.constant("dim") == -1 and not term.constant("keepdim", False):
         return _one_hot(term["self"])
     return None
 
 
-def _one_hot(term: Term) -> tuple[Softmax, Term, bool] | None:
+def _one_hot(term: Term) -> Picked | None:
     factors = product(term)
     if factors.number != 1.0 or len(factors.over) != 2 or factors.under:
         return None
@@ -93,7 +106,7 @@ def _one_hot(term: Term) -> tuple[Softmax, Term, bool] | None:
         hot = found[0] if found is not None else hot
         logs = log_softmax(other)
         if hot.op == "one_hot" and logs is not None and logs.dim.value == -1:
-            return logs, hot["self"], False
+            return Picked(logs, hot["self"])
     return None
 
 

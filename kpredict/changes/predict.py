@@ -77,7 +77,9 @@ class _Trial:
             if change.entry:
                 if change.entry == e.name:
                     yield e
-            elif change.kind is Kind.OPTIMIZER or touches(e, change.first, change.last):
+            elif touches(e, change.first, change.last) or (
+                change.kind is Kind.OPTIMIZER and _steps(e)
+            ):
                 yield e
 
     def _try(self, group: Alternatives) -> None:
@@ -171,8 +173,13 @@ class _Trial:
         found: dict[str, list[Outcome]] = {}
         for entry, outcome in self._predict(changes, affected) if affected else ():
             if outcome is not None:
-                note = "; ".join(dict.fromkeys(c.note for c in changes))
-                found[entry.name] = [replace(outcome, kind="all", title="all of them", note=note)]
+                own = [c for c, _ in self.kept[entry.name] if c in changes]
+                shown = self._outcome(entry, own)
+                note = "; ".join(dict.fromkeys(c.note for c in own))
+                found[entry.name] = [
+                    replace(shown, kind="all", title="all of them", note=note,
+                            before=outcome.before, after=outcome.after, failure=outcome.failure)
+                ]  # fmt: skip
         return found
 
     def _distinct(self, name: str) -> list[Outcome]:
@@ -190,6 +197,11 @@ class _Trial:
             c for name, found in self.kept.items() for c, _ in found
             if c.kind is Kind.COMPILE and c.function in (name, f"{name}.forward")
         }  # fmt: skip
+
+
+def _steps(entry: Entry) -> bool:
+    """Whether an optimizer may run in it: it has a step of its own, or is a script."""
+    return entry.name.startswith("<") or any(p.step is not None for p in entry.plans.values())
 
 
 def _why(faults: Sequence[Failure]) -> str:

@@ -12,9 +12,11 @@ ROUNDING = "same result up to rounding"
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """`rank` 0 is preferred; higher ones are for when that does not work."""
+    """`rank` 0 is preferred; higher ones are for when that does not work. It holds only where the
+    op `matrix`, if it names one, is seen to get matrices."""
 
     what: str
     say: Callable[[Writer], str]
     note: str = ROUNDING
     rank: int = 0
+    matrix: str = ""
