@@ -54,7 +54,7 @@ def main() -> None:
                       if n.startswith("aten::")})  # fmt: skip
     ops = {}
     for packet in packets:
-        if packet.startswith("__") or "backward" in packet or NOT_CALLED.search(packet):
+        if packet.startswith("__") or NOT_CALLED.search(packet):
             continue
         try:
             rows = overloads(packet)

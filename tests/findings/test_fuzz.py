@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 SEEDS = [
     *(t for r in rules().values() for t in (*r.bad, *r.good)),
     *(p.read_text() for p in sorted((ROOT / "fixtures").glob("*.py"))),
-    (ROOT / "kpredict/source/infer/prelude/functional.py").read_text()[:20_000],
+    (ROOT / "kpredict/source/infer/prelude/functional/losses.py").read_text()[:20_000],
 ]
 WORDS = (
     "torch",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.resources import files
+from functools import cache
 
 from kpredict.source.infer.joining import arrays_in, knows, touches
 from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.parsing import parse
 from kpredict.source.infer.shapes.registry import fresh
+from kpredict.source.infer.shelf import part
 from kpredict.source.infer.standard import Standard
 from kpredict.source.infer.surface import choose, packet, python_names
 from kpredict.source.infer.values import (
@@ -376,24 +377,18 @@ def _of_data(data: Value) -> tuple[tuple[int, ...] | None, str | None]:
     return None, None
 
 
-_scopes: dict[str, Scope] = {}
-
-
+@cache
 def prelude(name: str) -> Scope:
-    """The names of one prelude file, read once. While it is being read it is seen half full."""
-    if name in _scopes:
-        return _scopes[name]
+    """The names of one part of the prelude: composites, functional, nn."""
     from kpredict.source.infer.machine import Machine
 
-    text = files("kpredict.source.infer.prelude").joinpath(f"{name}.py").read_text("utf-8")
-    scope = _scopes[name] = Scope(f"<{name}>", library=True)
-    own = ("known", "unknown", "missing", "sync", "parameter", "buffer", "grad_enabled",
-           "several_of", "attention_backend", "one_call", "packed_buffer")  # fmt: skip
-    scope.names.update({n: Symbol(f"reader.{n}") for n in own})
-    scope.names["aten"] = Symbol("aten")
-    reader = Machine(fuel=10_000_000)
-    reader.execute(parse(text).body, Frame(scope, "<module>", scope.names))
-    return scope
+    reader = Machine()
+
+    def read(text: str, scope: Scope) -> None:
+        reader.fuel = 1_000_000
+        reader.execute(parse(text).body, Frame(scope, "<module>", scope.names))
+
+    return part(name, read)
 
 
 __all__ = ["Instance", "Library", "prelude"]

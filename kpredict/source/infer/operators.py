@@ -266,7 +266,7 @@ class State:
             return (fresh((n,), x.dtype, x.device), fresh((0,), "int64", x.device),
                     fresh((n,), "int64", x.device))  # fmt: skip
         if plain == "bincount":
-            return fresh((max(n or 0, bound.get("minlength") or 0),), "int64", x.device)
+            return fresh((max((n or 0) + 1, bound.get("minlength") or 0),), "int64", x.device)
         if plain == "index":
             masks = [i for i in bound["indices"] if isinstance(i, Array) and i.dtype == "bool"]
             if len(masks) == 1 and len(bound["indices"]) == 1 and masks[0].shape is not None:

@@ -18,9 +18,9 @@ NAMES = ("composites", "functional", "nn")
 
 
 def tree(name: str) -> ast.Module:
-    return ast.parse(
-        files("kpredict.source.infer.prelude").joinpath(f"{name}.py").read_text("utf-8")
-    )
+    folder = files("kpredict.source.infer.prelude").joinpath(name)
+    texts = [f.read_text("utf-8") for f in folder.iterdir() if f.name.endswith(".py")]
+    return ast.parse("\n".join(texts))
 
 
 @pytest.mark.parametrize("name", NAMES)

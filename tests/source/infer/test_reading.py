@@ -54,7 +54,7 @@ X = 'torch.randn(4, 8, device="cuda")'
         ("def f(a):\n    if a.shape[0] == 4:\n        return a + 1\n    return a.exp().log()", X, ["add"]),
         ("def f(a):\n    with torch.autocast('cuda', dtype=torch.bfloat16):\n        return a @ a.t()", X,
          ["_to_copy", "_to_copy", "mm"]),
-        ("f = lambda a: torch.where(a > 0, a, 0.0)", X, ["gt", "where"]),
+        ("f = lambda a: torch.where(a > 0, a, 0.0)", X, ["gt", "full", "where"]),
         ("def f(a):\n    a[0] = 0\n    return a", X, ["fill_"]),
         ("def f(a):\n    x, (y, *z) = a, (a, a, a)\n    return x + y + z[0]", X, ["add", "add"]),
     ],

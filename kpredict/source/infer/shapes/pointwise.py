@@ -184,7 +184,7 @@ def pointwise(a: Arguments, name: str = "", dtype: str | None = None) -> Array:
             dtype = "float32"
         if name == "div" and a.get("rounding_mode") is not None and dtype == "float32":
             dtype = result_type(arrays)
-        if name == "abs" and dtype is not None and category(dtype) == 3:
+        if name in ("abs", "angle") and dtype is not None and category(dtype) == 3:
             dtype = {"complex64": "float32", "complex128": "float64"}.get(dtype)
     stride = None
     if dims is not None and None not in dims:

@@ -6,7 +6,6 @@ from kpredict.source.infer.shapes.pointwise import channels_last, dense_stride
 from kpredict.source.infer.shapes.registry import (
     Arguments,
     Unclear,
-    at,
     dims,
     fresh,
     known,
@@ -199,53 +198,6 @@ def attention(a: Arguments) -> tuple[Array, ...]:
     return out, lse, seed, seed, seed, seed, seed, seed, seed
 
 
-@shape("_fft_r2c", "_fft_c2r", "_fft_c2c")
-def fft(a: Arguments) -> Array:
-    x: Array = a["self"]
-    s = list(dims(x))
-    last = at(known(a["dim"])[-1], len(s))
-    to_complex = {"float32": "complex64", "float64": "complex128", "float16": "complex32"}
-    if "last_dim_size" in a:
-        s[last] = a["last_dim_size"] if isinstance(a["last_dim_size"], int) else None
-        return like(x, s, {v: k for k, v in to_complex.items()}.get(x.dtype or ""))
-    if a.get("onesided"):
-        n = s[last]
-        s[last] = None if n is None else n // 2 + 1
-    return like(x, s, to_complex.get(x.dtype or "", x.dtype))
-
-
-def column_major(x: Array) -> Array:
-    """A new array of its shape whose matrices are stored by columns, as LAPACK wants them."""
-    out = like(x, x.shape)
-    if out.stride is None or len(out.stride) < 2 or out.sizes is None:
-        return out
-    rows = out.sizes[-2]
-    return fresh(out.sizes, out.dtype, out.device, (*out.stride[:-2], 1, max(rows, 1)))
-
-
-@shape("linalg_cholesky_ex", "linalg_inv_ex")
-def cholesky_ex(a: Arguments) -> tuple[Array, Array]:
-    x: Array = a["self"] if "self" in a else a["A"]
-    return column_major(x), fresh(dims(x)[:-2], "int32", x.device)
-
-
-@shape("_linalg_eigh")
-def eigh(a: Arguments) -> tuple[Array, Array]:
-    x: Array = a["A"]
-    return like(x, dims(x)[:-1]), column_major(x)
-
-
-@shape("linalg_qr")
-def qr(a: Arguments) -> tuple[Array, Array]:
-    x: Array = a["A"]
-    return column_major(x), column_major(x)
-
-
-@shape("cholesky_solve")
-def cholesky_solve(a: Arguments) -> Array:
-    return column_major(a["self"])
-
-
 @shape("_cdist_forward")
 def cdist(a: Arguments) -> Array:
     x, y = a["x1"], a["x2"]
@@ -299,3 +251,36 @@ def transformer_encoder_layer(a: Arguments) -> Array:
 def affine_grid(a: Arguments) -> Array:
     n, _, h, w = known(a["size"])
     return like(a["theta"], (n, h, w, 2))
+
+
+@shape("_trilinear")
+def trilinear(a: Arguments) -> Array:
+    x, w = a["i1"], a["i2"]
+    return like(x, (*dims(x)[:-1], dims(w)[0]))
+
+
+@shape("col2im")
+def col2im(a: Arguments) -> Array:
+    x: Array = a["self"]
+    (kh, kw), (h, w) = known(a["kernel_size"]), known(a["output_size"])
+    *batch, c, _ = dims(x)
+    return like(x, (*batch, None if c is None else c // (kh * kw), h, w))
+
+
+@shape("max_unpool2d")
+def max_unpool2d(a: Arguments) -> Array:
+    x: Array = a["self"]
+    return like(x, (*dims(x)[:-2], *known(a["output_size"])))
+
+
+@shape("_pdist_forward")
+def pdist(a: Arguments) -> Array:
+    n = dims(a["self"])[0]
+    return like(a["self"], (None if n is None else n * (n - 1) // 2,))
+
+
+@shape("multi_margin_loss", "multilabel_margin_loss_forward")
+def margin_loss(a: Arguments) -> Array | tuple[Array, Array]:
+    x: Array = a["self"]
+    loss = like(x, dims(x)[:-1] if a["reduction"] == 0 else ())
+    return loss if "margin" in a else (loss, like(x, x.shape))
