@@ -111,13 +111,18 @@ def _json(found: Report | Comparison) -> str:
 
 
 def _failures(found: Report | Comparison) -> Iterator[tuple[str, Failure]]:
-    """What went wrong and, of a comparison, at which target or size."""
+    """What went wrong and, of a comparison, at which targets or sizes if not at all of them."""
     if isinstance(found, Report):
         yield from (("", failure) for failure in found.errors)
         return
+    where: dict[Failure, list[str]] = {}
     for label, report in found.points:
-        at = f"{label}: " if found.varied == "target" else f"{found.varied}={label}: "
-        yield from ((at, failure) for failure in report.errors)
+        for failure in report.errors:
+            where.setdefault(failure, []).append(label)
+    for failure, labels in where.items():
+        at = "" if found.varied == "target" else f"{found.varied} = "
+        everywhere = len(labels) == len(found.points)
+        yield "" if everywhere else f"{at}{', '.join(labels)}: ", failure
 
 
 def _analysed(
