@@ -2,7 +2,7 @@
 
 In: nothing (standard library only). Out: frozen values. Read this file first.
 
-    source ─▶ Entry ─capture─▶ Op… ─graph─▶ OpGraph ─eager/compiled/profiler─▶ Plan ─▶ Report
+    source ─▶ Entry ─capture─▶ Op… ─eager/compiled/profiler─▶ Plan ─graph─▶ round trips ─▶ Report
 """
 
 from __future__ import annotations

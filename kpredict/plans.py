@@ -115,12 +115,17 @@ def _has_regions(phases: Phases) -> bool:
 
 
 def _eager(world: World, call: Call) -> tuple[Phases, Captured]:
+    captured = run_eagerly(world, call)
+    return plans_of_ops(world, captured, call.file), captured
+
+
+def run_eagerly(world: World, call: Call) -> Captured:
+    """Run the call with torch.compile left out, warm-up runs first."""
     with torch.compiler.set_stance("force_eager"):
-        captured = capture(
+        return capture(
             world, call.fn, call.args, call.kwargs, phases=call.phases, optimizer=call.optimizer,
             grad=call.grad, stated=call.stated, root=call.root, warmups=call.warmups,
         )  # fmt: skip
-    return plans_of_ops(world, captured, call.file), captured
 
 
 def plans_of_ops(world: World, captured: Captured, file: str) -> Phases:

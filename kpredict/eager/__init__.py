@@ -1,1 +1,1 @@
-"""What eager PyTorch launches: OpGraph → Plan, by one rule per ATen op (see `rules/`)."""
+"""What eager PyTorch launches: [Op] → Plan, by one rule per ATen op (see `rules/`)."""

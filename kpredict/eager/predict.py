@@ -1,4 +1,4 @@
-"""OpGraph → Plan: ask each op's rule, in stream order, and join what it launches.
+"""[Op] → Plan: ask each op's rule, in stream order, and join what it launches.
 
 In: the ops of one phase. Out: a Plan with round trips and unknowns. Linear in the number of ops.
 """

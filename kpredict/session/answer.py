@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from kpredict.capture.world import World
 from kpredict.model import Entry, Failure, Mode, Span
-from kpredict.plans import Call, make_plans, make_repeats
+from kpredict.plans import Call, make_plans, make_repeats, run_eagerly
 from kpredict.request import Request
 from kpredict.session.build import describe
 from kpredict.session.choose import Chosen
@@ -75,6 +76,6 @@ def described(result: Any) -> tuple[str, ...]:
 def lines_run(world: World, call: Call) -> Mapping[int, int]:
     """Run the call once and count its file's lines. An error is left to the run that counts."""
     observer = Observer(call.file)
-    with observer.watching():
-        make_plans(world, replace(call, warmups=0), [Mode.EAGER])
+    with suppress(Exception), observer.watching():
+        run_eagerly(world, replace(call, warmups=0))
     return observer.lines
