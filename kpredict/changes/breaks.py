@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kpredict.changes.change import Alternatives, Change, Edit, Kind
+from kpredict.changes.names import dotted
 from kpredict.changes.reading import Reading
 from kpredict.changes.rewrites import ROUNDING
 from kpredict.changes.writing import removal, stands_alone
@@ -149,25 +150,27 @@ def _chosen(b: _Broken) -> Iterator[Change]:
     if torch is None or sides is None or not isinstance(s, ast.If):
         return
     head, yes, no, end = sides
-    if any(_has_calls_with_effect(n, r) for n in (yes, no)):
-        return
     test = s.test
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, yes, no = test.operand, no, yes
-    condition = _without_reads(test, r)
-    if isinstance(test, ast.BoolOp):
+    sides_said = [_said(yes, r), _said(no, r)]
+    if None in sides_said or isinstance(test, ast.BoolOp):
         return
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, sides_said = test.operand, sides_said[::-1]
+    condition = _without_reads(test, r)
     if not isinstance(test, ast.Compare) and not re.search(r"\.(any|all)\(\)$", condition):
         condition = f"({condition}).bool()"
-    new = f"{head}{torch}.where({condition}, {r.segment(yes)}, {r.segment(no)})"
+    new = f"{head}{torch}.where({condition}, {', '.join(map(str, sides_said))})"
     start = r.span(s)[0]
     yield _change(
         b, f"the branch by torch.where({condition}, …)", [Edit(start, end, " ".join(new.split()))],
-        "same result; both sides are computed and one is taken",
+        "same result where both sides have one shape and dtype; both are computed",
     )  # fmt: skip
 
 
-def _sides(b: _Broken) -> tuple[str, ast.expr, ast.expr, int] | None:
+Side = ast.expr | str
+
+
+def _sides(b: _Broken) -> tuple[str, Side, Side, int] | None:
     """(what stands before the choice, value if true, value if false, where it ends)."""
     r, s = b.reading, b.statement
     if not isinstance(s, ast.If) or len(s.body) != 1 or len(s.orelse) > 1:
@@ -188,21 +191,32 @@ def _sides(b: _Broken) -> tuple[str, ast.expr, ast.expr, int] | None:
         ) if a == c:
             return f"{a} = ", yes, no, r.span(s)[1]
         case ast.Assign(targets=[ast.Name(id=a)], value=yes), None:
-            return f"{a} = ", yes, ast.copy_location(_Named(a), yes), r.span(s)[1]
+            return f"{a} = ", yes, a, r.span(s)[1]
     return None
 
 
-class _Named(ast.Name):
-    """A name that is not in the text."""
+_RANDOM = re.compile(r"rand|dropout|bernoulli|multinomial|normal|poisson")
 
 
-def _has_calls_with_effect(node: ast.expr, r: Reading) -> bool:
-    return any(
-        isinstance(n, ast.Await | ast.Yield | ast.NamedExpr)
-        or (isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
-            and n.func.attr.endswith("_"))
-        for n in ast.walk(node)
-    )  # fmt: skip
+def _said(side: Side, r: Reading) -> str | None:
+    """A side of a choice; None for what cannot be computed in vain, or is no array."""
+    if isinstance(side, str):
+        return side
+    if isinstance(side, ast.Constant | ast.Tuple | ast.List | ast.Dict | ast.Set):
+        return None
+    for n in ast.walk(side):
+        if isinstance(n, ast.Await | ast.Yield | ast.NamedExpr):
+            return None
+        if isinstance(n, ast.Call):
+            path = r.names.path(n.func)
+            is_method = isinstance(n.func, ast.Attribute) and not n.func.attr.endswith("_")
+            if path:
+                computes = path.startswith("torch.") and not _RANDOM.search(path)
+            else:
+                computes = is_method and dotted(n.func).split(".")[0] not in ("self", "cls")
+            if not computes:
+                return None
+    return r.segment(side)
 
 
 def _without_reads(node: ast.expr, r: Reading) -> str:

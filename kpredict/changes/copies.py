@@ -9,26 +9,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from kpredict.changes.casts import SHARED
 from kpredict.changes.change import Alternatives, Change, Edit, Kind
-from kpredict.changes.facts import launches_on
+from kpredict.changes.facts import copies_on
 from kpredict.changes.reading import Reading
 from kpredict.model import Entry
 
 
 def find(reading: Reading, entries: Sequence[Entry]) -> Iterator[Alternatives]:
+    if reading.writes_in_place():
+        return  # what shares memory afterwards did not before
     for node in reading.terms:
         match node:
             case ast.Call(func=ast.Attribute(value=array, attr="contiguous"), args=[], keywords=[]):
                 line = node.end_lineno or node.lineno
-                made = launches_on(entries, node.lineno, line)
-                if not any("aten.clone.default" in x.ops for x in made):
+                if not any(a == b for a, b in copies_on(entries, node.lineno, line)):
                     continue
                 start, end = reading.span(array)[1], reading.span(node)[1]
                 what = "expanded" if _is_expanded(array) else "strided"
                 yield (
                     Change(
                         Kind.COPY, f"no .contiguous() of {what} {_short(array)}", line, line,
-                        (Edit(start, end, ""),), "same result", reading.name,
+                        (Edit(start, end, ""),), SHARED, reading.name,
                     ),
                 )  # fmt: skip
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from kpredict.model import Entry, Launch, Mode
 
+_COPIES = frozenset(("aten.copy_.default", "aten.clone.default", "aten._to_copy.default"))
+
 
 def launches_on(entries: Sequence[Entry], first: int, last: int) -> list[Launch]:
     """The eager launches that come from lines first..last of the entries' file."""
@@ -16,6 +18,15 @@ def launches_on(entries: Sequence[Entry], first: int, last: int) -> list[Launch]
         for _, plan in e.plans[Mode.EAGER]
         for x in plan.launches
         if any(s.file == e.file and first <= s.line <= last for s in x.lines)
+    ]
+
+
+def copies_on(entries: Sequence[Entry], first: int, last: int) -> list[tuple[str, str]]:
+    """(dtype read, dtype written) of each copy that those lines make, casts among them."""
+    return [
+        (x.reads[0].tensor.dtype, x.writes[0].tensor.dtype)
+        for x in launches_on(entries, first, last)
+        if _COPIES.intersection(x.ops) and x.reads and x.writes
     ]
 
 

@@ -158,9 +158,7 @@ class _Loop:
         """The arguments of the foreach call."""
         if method in ("add_", "sub_") and len(args) == 1 and keywords.keys() <= {"alpha"}:
             if self._is_scalar(args[0]) and not keywords:
-                return (
-                    [self._scalar(args[0])] if method == "add_" else [f"-({self._scalar(args[0])})"]
-                )
+                return [self._scalar(args[0])]
             other, scale = self._scaled(args[0])
             factors = [self._atom(a) for a in keywords.values()] + scale
             return [other, f"alpha={' * '.join(factors)}"] if factors else [other]

@@ -60,6 +60,16 @@ class Reading:
         start, end = self.span(node)
         return self.text[start:end]
 
+    def writes_in_place(self) -> bool:
+        """Whether anything in it may change an array: then it matters who shares memory."""
+        return any(
+            isinstance(n, ast.AugAssign)
+            or (isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+            or (isinstance(n, ast.Attribute) and _is_inplace(n))
+            or (isinstance(n, ast.keyword) and n.arg in ("inplace", "out"))
+            for n in ast.walk(self.node)
+        )
+
 
 def span(node: ast.AST, text: str, offsets: list[int]) -> tuple[int, int]:
     def at(line: int, column: int) -> int:
