@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kpredict.changes.expressions import Evaluator
-from kpredict.changes.patterns import added, cast, product
+from kpredict.changes.masks import Mask, is_causal, kept, peel
+from kpredict.changes.patterns import cast, product
 from kpredict.changes.reading import Reading, Site
 from kpredict.changes.rewrites import ROUNDING, Rewrite
 from kpredict.changes.softmaxes import softmax
@@ -21,15 +21,6 @@ from kpredict.changes.terms import Term, is_near, same
 from kpredict.changes.writing import CannotSay, Writer
 
 _MASKED = f"{ROUNDING}; a row that is masked out altogether gives 0 and no longer NaN"
-
-
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """Where to look (`keep`) or not to (`drop`), or what to add; `fill` is what is filled in."""
-
-    term: Term
-    how: str
-    fill: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +39,7 @@ def find(term: Term, site: Site) -> Iterator[Rewrite]:
     found = _attention(term, site.reading)
     if found is None:
         return
-    causal = [m for m in found.masks if _is_causal(m, site.reading)]
+    causal = [m for m in found.masks if is_causal(m, site.reading)]
     note = ROUNDING if found.dropout is None else f"{ROUNDING}; other random numbers are dropped"
     if len(causal) == len(found.masks) == 1:
         bare = replace(found, masks=())
@@ -78,7 +69,7 @@ def _attention(term: Term, reading: Reading) -> Attention | None:
         return None
     scores, masks = found.x, []
     while True:
-        peeled = _peel(scores)
+        peeled = peel(scores, _has_scores)
         if peeled is None:
             break
         scores, mask = peeled
@@ -133,6 +124,10 @@ def _scores(term: Term) -> tuple[Term, Term] | None:
     return q, Term(turned.node, "transpose", {"self": turned})
 
 
+def _has_scores(term: Term) -> bool:
+    return any(_scores(f) is not None for f in product(term).over)
+
+
 def _last_two(term: Term) -> bool:
     return {term.constant("dim0"), term.constant("dim1")} == {-1, -2}
 
@@ -152,46 +147,6 @@ def _contracts(term: Term, at: int) -> bool:
         and out == a[:-1] + other
         and len(set(a + b)) == len(a) + 1
     )
-
-
-def _peel(scores: Term) -> tuple[Term, Mask] | None:
-    """The scores before a mask was laid over them, and the mask."""
-    if scores.op == "masked_fill" and _is_low(scores.get("value")):
-        return scores["self"], Mask(scores["mask"], "drop", _fill(scores["value"]))
-    if scores.op == "where":
-        kept, filled = scores["self"], scores["other"]
-        if _is_low(filled):
-            return kept, Mask(scores["condition"], "keep", _fill(filled))
-        if _is_low(kept):
-            return filled, Mask(scores["condition"], "drop", _fill(kept))
-    for kept, mask in added(scores):
-        if any(_scores(f) is not None for f in product(_peeled(kept)).over):
-            return kept, Mask(mask, "add")
-    found = cast(scores)
-    if found is not None and found[1] == "float32":
-        inner = _peel(found[0])
-        return inner or None
-    return None
-
-
-def _peeled(term: Term) -> Term:
-    while (found := _peel(term)) is not None:
-        term = found[0]
-    return term
-
-
-def _fill(term: Term) -> float:
-    return float(term.value) if term.is_number else -1e30
-
-
-def _is_low(term: Term | None) -> bool:
-    """Minus infinity, a large negative number, or the least of a dtype."""
-    if term is None:
-        return False
-    if term.is_number:
-        return bool(term.value <= -1e4)
-    text = ast.unparse(term.node) if isinstance(term.node, ast.Attribute) else ""
-    return text.endswith(".min") and "finfo(" in text
 
 
 def _may_be_scalar(term: Term, reading: Reading) -> bool:
@@ -289,7 +244,7 @@ class _Sayer:
             return " + ".join(w.atom(m.term) if len(masks) > 1 else w.say(m.term) for m in masks)
         if any(m.how == "add" for m in masks):
             raise CannotSay
-        said = [_kept(m, w) for m in masks]
+        said = [kept(m, w) for m in masks]
         return said[0] if len(said) == 1 else " & ".join(f"({s})" for s in said)
 
     def _dropout(self, w: Writer, term: Term) -> str:
@@ -303,69 +258,3 @@ class _Sayer:
         if training is None or training.value is True:
             return p
         return f"{p} if {w.say(training)} else 0.0"
-
-
-def _kept(mask: Mask, w: Writer) -> str:
-    """Where to look, as an expression."""
-    term = mask.term
-    if mask.how == "keep":
-        return w.say(term)
-    if term.op == "eq" and term["other"].is_number and term["other"].value == 0:
-        return f"{w.atom(term['self'])} != 0"
-    if term.op == "logical_not":
-        return w.say(term["self"])
-    return f"~{w.atom(term)}"
-
-
-def _is_causal(mask: Mask, reading: Reading) -> bool:
-    """Whether the source shows that a mask leaves exactly the lower triangle."""
-    kept = _triangle(mask.term, reading)
-    if mask.how == "add":
-        return kept == "low"
-    return kept == ("lower" if mask.how == "keep" else "upper")
-
-
-def _triangle(term: Term, reading: Reading, depth: int = 12) -> str | None:
-    """"lower": true on and below the diagonal; "upper": true above it; "low": minus infinity above
-    it and 0 elsewhere."""  # fmt: skip
-    if depth == 0:
-        return None
-    if term.op == "tril" and term.constant("diagonal", 0) == 0 and term["self"].op == "ones":
-        return "lower"
-    if term.op == "triu" and term.constant("diagonal", 0) == 1:
-        inner = term["self"]
-        if inner.op == "ones":
-            return "upper"
-        fill = inner.get("1") if inner.op == "full" else None
-        return "low" if fill is not None and fill.value == -math.inf else None
-    if term.op in ("eq", "ne") and term["other"].is_const and term["other"].value in (0, 1):
-        inside = _triangle(term["self"], reading, depth - 1)
-        turned = (term["other"].value == 0) == (term.op == "eq")
-        return _turned(inside) if turned else inside
-    if term.op == "logical_not":
-        return _turned(_triangle(term["self"], reading, depth - 1))
-    if term.op == "slice" and not _from_zero(term.node):
-        return None
-    if term.op in ("bool", "view", "unsqueeze", "slice", "to", "type_as", "float"):
-        return _triangle(term["self"], reading, depth - 1)
-    if term.op == "leaf" and term.key is not None and term.key[0].startswith("self."):
-        made = reading.names.made.get((reading.owner, term.key[0].removeprefix("self.")))
-        if made is not None:
-            inner = Evaluator(reading.names, "", {}, lambda _: None).evaluate(made)
-            return _triangle(inner, reading, depth - 1)
-    return None
-
-
-def _turned(triangle: str | None) -> str | None:
-    return {"lower": "upper", "upper": "lower"}.get(triangle or "")
-
-
-def _from_zero(node: ast.expr) -> bool:
-    """Whether an index takes a leading part of each dim: `[:, :, :T, :T]`."""
-    index = node.slice if isinstance(node, ast.Subscript) else None
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return all(
-        (isinstance(p, ast.Slice) and p.lower is None and p.step is None)
-        or (isinstance(p, ast.Constant) and p.value in (None, ...))
-        for p in parts
-    )

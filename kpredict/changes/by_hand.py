@@ -29,7 +29,7 @@ def find(reading: Reading, entries: Sequence[Entry] = ()) -> Iterator[Alternativ
             made = rewrite(site, match.say)
             if made is not None:
                 change = _change(site, match, *made)
-                if match.matrix and not _gets_matrices(match.matrix, change, entries):
+                if not _fits(match, change, entries):
                     continue
                 found.append((match.rank, -sum(e.end - e.start for e in change.edits), change))
     groups: list[list[Change]] = []
@@ -49,10 +49,15 @@ def _matches(site: Site) -> Iterator[Rewrite]:
     yield from attention.find(term, site)
 
 
-def _gets_matrices(op: str, change: Change, entries: Sequence[Entry]) -> bool:
+def _fits(match: Rewrite, change: Change, entries: Sequence[Entry]) -> bool:
+    """Whether the plans show the shapes and dtypes for which the rewrite holds."""
     launches = launches_on(entries, change.first, change.last)
-    ranks = {x.reads[0].tensor.ndim for x in launches if op in x.ops and x.reads}
-    return ranks == {2}
+    if match.even and any(
+        "aten.mul.Tensor" in x.ops and len({a.tensor.dtype for a in x.reads}) > 1 for x in launches
+    ):
+        return False
+    ranks = {x.reads[0].tensor.ndim for x in launches if match.matrix in x.ops and x.reads}
+    return not match.matrix or ranks == {2}
 
 
 def _change(site: Site, match: Rewrite, edits: tuple[Edit, ...], text: str) -> Change:

@@ -170,4 +170,4 @@ def find(term: Term) -> Iterator[Rewrite]:
         return
     found = norm(term)
     if found is not None:
-        yield Rewrite(found.what, found.say, ROUNDING)
+        yield Rewrite(found.what, found.say, ROUNDING, even=found.weight is not None)
