@@ -8,7 +8,8 @@ by mode and phase), `calls_specs.py` (single calls) and `calls_<torch>.jsonl.gz`
 table; `--write` puts it into a file, between the lines `<!-- accuracy -->` and `<!-- end -->`.
 
 Of programs: *kernel count* is the share of (program, phase) whose kernels and library calls are
-equal in number, *names in order* the share whose whole list of names is. Of calls: the same for
+equal in number, *names in order* the share whose whole list of names is; *graph breaks* are held
+against dynamo's own, the compiled optimizer step (`step_compiled`) included. Of calls: the same for
 single calls, apart for those that launch PyTorch's own kernels only, those that call a closed
 library, and those that depend on the device's data.
 """
@@ -23,7 +24,7 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,20 @@ def base(name: str) -> str:
 # programs
 
 
+STEP_COMPILED = "step_compiled"
+
+
 def programs(
     folder: Path, rows: Path, only: str, misses: list[Row]
 ) -> tuple[dict[str, Tally], float, int]:
     """Tallies by mode, seconds per program, and (program, phase) pairs without an answer."""
     truth: dict[str, dict[tuple[str, str], Row]] = defaultdict(dict)
+    steps: dict[str, Row] = {}
     for row in read_rows(rows):
         if not row["error"] and row["phase"] in set(Phase):
             truth[row["program"]][row["mode"], row["phase"]] = row
+        elif not row["error"] and row["phase"] == STEP_COMPILED:
+            steps[row["program"]] = row
     names = sorted(p for p in truth if only in p and (folder / p).exists())
     start = time.perf_counter()
     report = analyse([_request(folder / name, truth[name]) for name in names])
@@ -94,7 +101,33 @@ def programs(
             plan = getattr(phases, phase) if phases is not None else None
             absent += plan is None
             _hold_against(name, mode, phase, row, plan, tallies[mode], misses)
+    tallies["breaks"] = Tally()
+    for name in names:
+        row = truth[name].get((Mode.COMPILED, Phase.FORWARD))
+        if row is not None and name in first:
+            _hold_breaks(name, row, first[name], tuple(Phase), tallies["breaks"], misses)
+    asked = [
+        replace(_request(folder / n, truth[n]), modes=(Mode.COMPILED,), compile_optimizer=True)
+        for n in names
+        if n in steps
+    ]
+    for entry in analyse(asked).entries:
+        name = Path(entry.file).name
+        _hold_breaks(name, steps[name], entry, (Phase.STEP,), tallies["breaks"], misses)
     return tallies, seconds, absent
+
+
+def _hold_breaks(
+    name: str, row: Row, entry: Entry, phases: Sequence[Phase], tally: Tally, misses: list[Row]
+) -> None:
+    """Every break that dynamo logs, a data-dependent branch included."""
+    plans = entry.plans.get(Mode.COMPILED)
+    found = sum(len(p.graph_breaks) for phase, p in plans or () if phase in phases)
+    tally.add(breaks=found == row["graph_breaks_all"])
+    if found != row["graph_breaks_all"]:
+        misses.append({
+            "program": name, "phase": row["phase"], "breaks": found, "seen": row["break_log"],
+        })  # fmt: skip
 
 
 def _request(path: Path, rows: dict[tuple[str, str], Row]) -> Request:
@@ -215,9 +248,12 @@ def main() -> None:
     if both or asked.programs:
         rows = asked.truth / f"programs_{asked.torch}.jsonl.gz"
         tallies, seconds, absent = programs(asked.truth / "programs", rows, asked.only, misses)
+        breaks = tallies.pop("breaks")
         for mode, tally in tallies.items():
             shares = f"{tally.share('count')} | {tally.share('list')} | | |"
             table.append(f"| programs, {mode} (program, phase) | {tally.rows} | {shares}")
+        row = f"| programs, graph breaks of each compiled run | {breaks.rows} | "
+        table.append(f"{row}{breaks.share('breaks')} | | | |")
         print(f"{seconds:.1f} s per program, {absent} (program, mode, phase) without an answer")
     if both or asked.calls:
         rows = asked.truth / f"calls_{asked.torch}.jsonl.gz"

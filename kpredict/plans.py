@@ -155,7 +155,7 @@ def _compiled(world: World, call: Call) -> tuple[Phases, Captured]:
         fn = compiler.wrap(uncompiled(call.fn))
         optimizer = call.optimizer
         if optimizer is not None and call.compile_optimizer:
-            optimizer = CompiledStep(compiler.wrap(optimizer.step))
+            optimizer = CompiledStep(compiler.wrap(stepping(optimizer)))
         return capture(
             world, fn, call.args, call.kwargs, phases=call.phases, optimizer=optimizer,
             grad=call.grad, stated=call.stated, root=call.root or module_of(call.fn),
@@ -223,6 +223,15 @@ class CompiledStep:
     """An optimizer whose step is compiled."""
 
     step: Callable[[], Any]
+
+
+def stepping(optimizer: Optimizer) -> Callable[[], Any]:
+    """`lambda: optimizer.step()`, which is how a step is compiled; not from our own file, whose
+    frames dynamo leaves alone."""
+    made: Callable[[], Any] = eval(
+        compile("lambda: optimizer.step()", "<compiled step>", "eval"), {"optimizer": optimizer}
+    )
+    return made
 
 
 def uncompiled(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,8 @@ import inspect
 import re
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -126,7 +127,10 @@ def _breaks(original: Callable[..., Any], world: World, heard: Heard) -> Callabl
         if not getattr(error, "logged", False):
             reason = str(said["reason"])
             kind = Kind.SKIP if _SKIPPED in reason else Kind.BREAK
-            found = GraphBreak(plain_words(reason), _line_of(error))
+            words = (
+                _OPTIMIZER if _USER_INSERTED in reason and _in_optim(error) else plain_words(reason)
+            )
+            found = GraphBreak(words, _line_of(error))
             heard.said.append(Said(kind, _phase(world), found))
         return original(*args, **kwargs)
 
@@ -173,10 +177,23 @@ def _phase(world: World) -> Phase:
     return phase
 
 
+_USER_INSERTED = "User-inserted graph break"
+_OPTIMIZER = "torch.optim breaks the graph itself, around its update"
+
+
+def _in_optim(error: Any) -> bool:
+    """Whether the innermost traced line is the optimizer's own."""
+    stack = list(_traced(error))
+    return bool(stack) and stack[-1].filename.startswith(f"{torch.__path__[0]}/optim/")
+
+
+def _traced(error: Any) -> Iterable[Any]:
+    return getattr(error, "real_stack", None) or torch._guards.TracingContext.extract_stack() or ()
+
+
 def _line_of(error: Any) -> Span | None:
     """The user's line that dynamo was tracing, else the one that called into torch."""
-    stack = getattr(error, "real_stack", None) or torch._guards.TracingContext.extract_stack()
-    for traced in reversed(list(stack or ())):
+    for traced in reversed(list(_traced(error))):
         if _is_users(traced.filename):
             return Span(traced.filename, traced.lineno or 0, traced.name)
     frame: FrameType | None = sys._getframe(1)
@@ -209,15 +226,23 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def why_compile_failed(error: BaseException) -> str | None:
-    """What torch.compile says when it fails itself; None for an error of the user's own code."""
+def why_compile_failed(error: BaseException) -> tuple[str, Span | None] | None:
+    """What torch.compile says when it fails itself, and the user's line that it was at; None for an
+    error of the user's own code."""
     from torch._dynamo.exc import TorchDynamoException
 
     if not isinstance(error, TorchDynamoException):
         return None
+    line = _line_of(error) if getattr(error, "real_stack", None) else None
     inner = getattr(error, "inner_exception", None)
     if inner is not None:
-        return f"{type(inner).__name__}: {_one_line(str(inner).partition('Set TORCHDYNAMO')[0])}"[
-            :300
-        ]
-    return plain_words(str(error).partition("from user code")[0])
+        words = _one_line(str(inner).partition("Set TORCHDYNAMO")[0])
+        return f"{type(inner).__name__}: {words}"[:300], line
+    return plain_words(str(error).partition("from user code")[0]), line
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether it was raised in kpredict's own code, which a GPU machine does not run."""
+    inner = getattr(error, "inner_exception", None) or error
+    frames = traceback.extract_tb(inner.__traceback__)
+    return bool(frames) and frames[-1].filename.startswith(kpredict.__path__[0])

@@ -15,7 +15,7 @@ import torch
 
 from kpredict.capture.run import Captured
 from kpredict.capture.world import World
-from kpredict.compiled.dynamo import Heard, Kind, dynamo, why_compile_failed
+from kpredict.compiled.dynamo import Heard, Kind, dynamo, is_ours, why_compile_failed
 from kpredict.compiled.inductor import inductor
 from kpredict.compiled.options import in_words
 from kpredict.compiled.plan import predict_compiled
@@ -109,10 +109,17 @@ def compiling(
         try:
             yield compiler
         except Exception as error:
-            words = why_compile_failed(error)
-            if words is None:
+            failed = why_compile_failed(error)
+            if failed is None:
                 raise
+            words, line = failed
+            if is_ours(error):
+                raise KpredictError(
+                    f"kpredict could not follow torch.compile here: {words}",
+                    "The eager plan is not affected.",
+                ) from error
+            where = f"line {line.line} of {line.function}" if line else "this code"
             raise KpredictError(
-                f"torch.compile fails on this code: {words}",
-                "It fails on a GPU too; the eager plan is what runs without torch.compile.",
+                f"torch.compile fails on {where}: {words}",
+                "Most likely on a GPU too; the eager plan is what runs without torch.compile.",
             ) from error

@@ -16,6 +16,7 @@ from kpredict.capture.run import capture
 from kpredict.capture.world import World, pretend_cuda
 from kpredict.compiled.run import Compiler, compiling
 from kpredict.model import Kind, KpredictError, Phase, Plan
+from kpredict.plans import CompiledStep, stepping
 
 
 @pytest.fixture
@@ -189,7 +190,7 @@ def test_an_error_of_torch_compile_itself_is_said_in_plain_words(world: World) -
         torch._dynamo.graph_break()
         return x + 1
 
-    with pytest.raises(KpredictError, match=r"torch\.compile fails on this code: Call to"):
+    with pytest.raises(KpredictError, match=r"torch\.compile fails on line \d+ of broken: Call to"):
         compiled(world, broken, cuda(8), fullgraph=True)
 
 
@@ -201,3 +202,44 @@ def test_nothing_stays_patched() -> None:
     with pretend_cuda() as world, compiling(world):
         assert AsyncCompile.triton is not before[0]
     assert (AsyncCompile.triton, GraphLowering.compile_to_module) == before
+
+
+def test_what_kpredict_itself_gets_wrong_is_not_blamed_on_torch(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise ValueError("ours")
+
+    monkeypatch.setattr("kpredict.compiled.builder.describe", _in(fails))
+    with pytest.raises(KpredictError, match="kpredict could not follow"):
+        compiled(world, lambda x: x + 1, cuda(8))
+
+
+def _in(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as if it were written in kpredict."""
+    import kpredict
+
+    file = f"{kpredict.__path__[0]}/compiled/builder.py"
+    return type(function)(
+        function.__code__.replace(co_filename=file), function.__globals__, function.__name__
+    )
+
+
+def test_a_compiled_step_breaks_where_torch_optim_says_so(world: World) -> None:
+    model = nn.Linear(8, 8).cuda()
+    optimizer = torch.optim.SGD(model.parameters())
+    with compiling(world) as compiler:
+        step = compiler.wrap(stepping(optimizer))
+        found = capture(
+            world,
+            model,
+            (cuda(4, 8),),
+            phases=tuple(Phase),
+            optimizer=CompiledStep(step),
+            warmups=2,
+        )
+        plan = compiler.plans(found)[Phase.STEP]
+    assert [b.reason for b in plan.graph_breaks] == [
+        "torch.optim breaks the graph itself, around its update"
+    ] * 2
+    assert all(x.region for x in plan.launches)
