@@ -76,6 +76,7 @@ def _dump(checked: Checked) -> dict[str, Any]:
         "error": checked.error,
         "line": checked.line,
         "suppressed": checked.suppressed,
+        "faults": checked.faults,
     }
 
 
@@ -85,4 +86,6 @@ def _load(path: str, row: dict[str, Any]) -> Checked:
                 confidence=Confidence(f["confidence"]))
         for f in row["findings"]
     )  # fmt: skip
-    return Checked(path, findings, row["error"], row["line"], row["suppressed"])
+    return Checked(
+        path, findings, row["error"], row["line"], row["suppressed"], tuple(row["faults"])
+    )

@@ -23,13 +23,15 @@ HUGE = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of one file. `error` says why it could not be read, with its line if any."""
+    """What came of one file. `error` says why it could not be read, with its line if any; `faults`
+    are mistakes of ours in single functions, whose findings are then those of their beginning."""
 
     path: str
     findings: tuple[Finding, ...] = ()
     error: str = ""
     line: int = 0
     suppressed: int = 0
+    faults: tuple[str, ...] = ()
 
 
 def may_touch_torch(text: str) -> bool:
@@ -63,7 +65,9 @@ def check_text(text: str, path: str, options: Options) -> Checked:
         found += [f for f in check_budgets(file, options.budgets) if _is_on(f.code, options)]
     except RecursionError:
         return Checked(path, error="nested too deeply to be read")
-    return _settled(path, text, found, options)
+    faults = tuple(f"{path}: {r.name} was not read to its end, a fault of kpredict: {r.fault}"
+                   for r in file.functions if r.fault)  # fmt: skip
+    return replace(_settled(path, text, found, options), faults=faults)
 
 
 def _of_rule(rule: Rule, file: File) -> list[Finding]:

@@ -63,9 +63,10 @@ def check_bytes(data: bytes, path: str, options: Options) -> Checked:
     if path.endswith(".ipynb"):
         return check_notebook(data, path, options)
     try:
-        return check_text(decode(data), path, options)
+        text = decode(data)
     except (UnicodeDecodeError, SyntaxError, LookupError) as error:
         return Checked(path, error=f"its encoding cannot be read: {error}")
+    return check_text(text, path, options)
 
 
 def decode(data: bytes) -> str:
@@ -121,7 +122,7 @@ def check_notebook(data: bytes, path: str, options: Options) -> Checked:
     for f in whole.findings:
         offset, number = max(s for s in starts if s[0] < f.line)
         findings += in_cell(Checked(path, (f,)), number, offset).findings
-    return Checked(path, tuple(findings), whole.error, whole.line, whole.suppressed)
+    return Checked(path, tuple(findings), whole.error, whole.line, whole.suppressed, whole.faults)
 
 
 def read_bytes(path: str, stdin: bytes | None = None) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from kpredict.findings.compilations import Compilations, FunctionNode
 from kpredict.findings.finding import Confidence, Finding
 from kpredict.model import Target
 from kpredict.source.infer.counting import default_target, kernels
@@ -24,7 +25,6 @@ from kpredict.source.infer.trace import (
 )
 from kpredict.source.infer.values import Array
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 LoopNode = ast.For | ast.AsyncFor | ast.While
 
 
@@ -125,34 +125,13 @@ class File:
         return self.reading.text.splitlines()
 
     @cached_property
-    def compiled(self) -> Mapping[str, FunctionNode]:
-        """Functions that the file gives to torch.compile: by decorator, by call, or a module's
-        forward when the class or an object of it is compiled here."""
-        out: dict[str, FunctionNode] = {}
-        wrapped: set[str] = set()
-        objects: dict[str, str] = {}
-        for node in self.all_nodes:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                target, made = node.targets[0], node.value.func
-                if isinstance(target, ast.Name) and isinstance(made, ast.Name):
-                    objects[target.id] = made.id
-            if isinstance(node, ast.Call) and _is_compile(node.func) and node.args:
-                first = node.args[0]
-                if isinstance(first, ast.Call):
-                    first = first.func
-                if isinstance(first, ast.Name):
-                    wrapped |= {first.id, objects.get(first.id, first.id)}
-        for name, n in self.nodes:
-            decorated = any(
-                _is_compile(d.func if isinstance(d, ast.Call) else d) for d in n.decorator_list
-            )
-            owner = name.rpartition(".")[0]
-            if decorated or name in wrapped or (name.endswith(".forward") and owner in wrapped):
-                out[name] = n
-        return out
+    def compilations(self) -> Compilations:
+        """What this file gives to torch.compile."""
+        return Compilations(self.nodes, self.all_nodes)
 
     def is_compiled(self, function: str) -> bool:
-        return any(function == c or function.startswith(c + ".") for c in self.compiled)
+        compiled = self.compilations.functions
+        return any(function == c or function.startswith(c + ".") for c in compiled)
 
     # -- what ran --------------------------------------------------------------------------
 
@@ -233,12 +212,6 @@ class File:
 _HOT = frozenset(
     "forward __call__ step training_step validation_step compute_loss generate".split()
 )
-
-
-def _is_compile(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "compile" and (
-        isinstance(node.value, ast.Name) and node.value.id == "torch"
-    )  # fmt: skip
 
 
 def dotted(node: ast.AST) -> str:

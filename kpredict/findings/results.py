@@ -55,7 +55,8 @@ def gather(
     listed = list(checked)
     return Results(
         target, tuple(findings), tuple(c for c in listed if c.error), len(listed),
-        sum(c.suppressed for c in listed), known, tuple(notes),
+        sum(c.suppressed for c in listed), known,
+        (*notes, *(fault for c in listed for fault in c.faults)),
     )  # fmt: skip
 
 

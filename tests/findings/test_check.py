@@ -233,3 +233,24 @@ def test_codes() -> None:
     with pytest.raises(KpredictError) as caught:
         split_codes(["KP110"], rules())
     assert "Did you mean KP1" in caught.value.hint
+
+
+def test_a_fault_of_ours_in_one_function_costs_no_other_its_findings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fails(self: object, a: object, index: object) -> None:
+        raise TypeError("ours")
+
+    monkeypatch.setattr("kpredict.source.infer.subscripts.Subscripts.subscript", fails)
+    (tmp_path / "m.py").write_text(
+        CHAIN.format(comment="") + "\n\ndef odd(x: torch.Tensor):\n    return x[0].sin()\n"
+    )
+    path = str(tmp_path / "m.py")
+    cache = Cache(tmp_path / "cache", stamp(Options()))
+    for _ in range(2):  # the second time from the cache
+        (checked,) = check_files([path], Options(), cache=cache)
+        assert [f.code for f in checked.findings] == ["KP101"]
+        assert not checked.error
+        assert gather(Options().target, [checked], checked.findings).notes == (
+            f"{path}: odd was not read to its end, a fault of kpredict: TypeError: ours",
+        )

@@ -125,6 +125,7 @@ def test_mutated_files() -> None:
             pytest.fail(f"{type(error).__name__}: {error} (seed {seed}, number {n})\n{text}")
         took = time.monotonic() - start
         assert took < SLOWEST, f"{took:.0f} s (seed {seed}, number {n})\n{text}"
+        assert not checked.faults, f"{checked.faults[0]} (seed {seed}, number {n})\n{text}"
         assert all(f.line >= 1 and f.column >= 1 for f in checked.findings)
         n += 1
     assert n > 3

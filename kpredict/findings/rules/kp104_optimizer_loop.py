@@ -22,12 +22,14 @@ its kin, or `torch.optim.swa_utils`.
 How it is counted
 -----------------
 The call that makes the optimizer, or a loop over `.parameters()` whose body changes the parameter
-in place by arithmetic. Initialisation and loops that only set `requires_grad` are left alone.
+(or its gradient) in place by arithmetic. Plain copies, loops that only set `requires_grad`, and
+functions whose names say that they run once (init, build, load, reset, …) are left alone.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from kpredict.findings.finding import Confidence, Finding
@@ -63,8 +65,20 @@ def freeze(model):
     for p in model.parameters():
         p.requires_grad_(False)
 """,
+    """\
+import torch
+
+def build_encoder(model, teacher, scale):
+    for p in model.parameters():
+        p.data.mul_(scale)
+
+def share(model, teacher):
+    for p, q in zip(model.parameters(), teacher.parameters()):
+        p.data.copy_(q.data)
+""",
 )
-_ARITHMETIC = frozenset("add_ sub_ mul_ div_ addcmul_ addcdiv_ lerp_ copy_".split())
+_ARITHMETIC = frozenset("add_ sub_ mul_ div_ addcmul_ addcdiv_ lerp_".split())
+_ONCE = re.compile(r"_*(init|build|load|reset|make|create|setup|from|transfer|convert|prepare)")
 
 
 def check(file: File) -> Iterator[Finding]:
@@ -81,7 +95,7 @@ def check(file: File) -> Iterator[Finding]:
             )
     for loop in file.loops:
         variables = _parameters(loop.node)
-        if not variables:
+        if not variables or _ONCE.match(file.function_at(loop.node.lineno).rpartition(".")[2]):
             continue
         updates = [n for s in loop.node.body for n in ast.walk(s) if _updates(n, variables)]
         if updates:
@@ -135,5 +149,11 @@ def _updates(node: ast.AST, names: set[str]) -> bool:
         plain = isinstance(owner, ast.Name) or (
             isinstance(owner, ast.Attribute) and owner.attr in ("data", "grad")
         )
-        return node.func.attr in _ARITHMETIC and plain and root(owner) in names and bool(node.args)
+        if not plain or root(owner) not in names or not node.args:
+            return False
+        if node.func.attr == "copy_":  # p.copy_(tau * p + (1 - tau) * q)
+            made = node.args[0]
+            read = {n.id for n in ast.walk(made) if isinstance(n, ast.Name)}
+            return isinstance(made, ast.BinOp) and not names.isdisjoint(read)
+        return node.func.attr in _ARITHMETIC
     return False

@@ -28,7 +28,7 @@ How it is counted
 In functions with `@torch.compile`, or wrapped by `torch.compile(f)` in the same file, without
 `fullgraph=True` (which would be an error, not a break). Constructs: print, breakpoint and input;
 `.item()`, `.tolist()`, `float(t)`, `int(t)`; the truth value of an array; nonzero, unique,
-masked_select and boolean indexing.
+masked_select and boolean indexing. A function defined inside counts where it is called by name.
 """
 
 from __future__ import annotations
@@ -76,6 +76,20 @@ import torch
 def f(x: torch.Tensor):
     return torch.where(x > 0, x, -x)
 """,
+    """\
+import torch
+
+@torch.compile
+def f(x: torch.Tensor):
+    def report():
+        print("never called")
+    return torch.sin(x)
+
+@torch.compile(fullgraph=True)
+def g(x: torch.Tensor):
+    print("an error, not a break")
+    return torch.sin(x)
+""",
 )
 _BREAKS = {
     "item": ".item()", "tolist": ".tolist()", "__float__": "float() of an array",
@@ -87,9 +101,11 @@ _CALLS = frozenset("print breakpoint input".split())
 
 
 def check(file: File) -> Iterator[Finding]:
-    for name, node in file.compiled.items():
+    for name, compilation in file.compilations.functions.items():
+        if compilation.node is None or compilation.options.get("fullgraph") is True:
+            continue
         seen: set[int] = set()
-        for inner in ast.walk(node):
+        for inner in _running(compilation.node):
             if (
                 isinstance(inner, ast.Call)
                 and isinstance(inner.func, ast.Name)
@@ -106,6 +122,25 @@ def check(file: File) -> Iterator[Finding]:
                     yield file.finding(
                         __name__, item.place, _message(_BREAKS[item.what]), function=name
                     )
+
+
+def _running(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, without functions defined in it that it never calls by name."""
+    called = {
+        n.func.id
+        for n in ast.walk(function)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    }
+    waiting = [function]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [
+            c
+            for c in ast.iter_child_nodes(node)
+            if not isinstance(c, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            or getattr(c, "name", "") in called
+        ]
 
 
 def _message(what: str) -> str:

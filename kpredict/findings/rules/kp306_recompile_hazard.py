@@ -28,7 +28,8 @@ Pass it as a tensor (`torch.tensor(factor)`), or mark it with `torch._dynamo.mar
 How it is counted
 -----------------
 A call of a function that this file compiles, inside a loop, with the loop's counter (or arithmetic
-on it) or an `.item()` as an argument. Loops over arrays and strings do not count.
+on it) or an `.item()` as an argument. Loops over arrays and strings do not count, nor what is
+compiled with `dynamic=True`.
 """
 
 from __future__ import annotations
@@ -66,15 +67,31 @@ def run(x, ys):
         x = scale(x, y)
     return x
 """,
+    """\
+import torch
+
+def run(x):
+    scale = torch.compile(lambda x, n: x * n, dynamic=True)
+    for i in range(100):
+        x = scale(x, i)
+    return x
+
+def other(x, scale):
+    for i in range(100):
+        x = scale(x, i)
+    return x
+""",
 )
 
 
 def check(file: File) -> Iterator[Finding]:
-    names = {n for n in file.compiled if "." not in n} | _assigned(file.all_nodes)
     for loop in file.loops:
         counters = _counters(loop.node)
         for node in ast.walk(ast.Module(list(loop.node.body), [])):
-            if not isinstance(node, ast.Call) or dotted(node.func) not in names:
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            compilation = file.compilations.name_at(node.func.id, node.lineno)
+            if compilation is None or compilation.options.get("dynamic") is True:
                 continue
             if file.loop_at(node.lineno) is not loop:
                 continue
@@ -86,19 +103,6 @@ def check(file: File) -> Iterator[Finding]:
                         confidence=Confidence.LIKELY,
                     )  # fmt: skip
                     break
-
-
-def _assigned(nodes: list[ast.AST]) -> set[str]:
-    """Names bound to `torch.compile(…)`."""
-    return {
-        t.id
-        for n in nodes
-        if isinstance(n, ast.Assign)
-        and isinstance(n.value, ast.Call)
-        and dotted(n.value.func) == "torch.compile"
-        for t in n.targets
-        if isinstance(t, ast.Name)
-    }
 
 
 def _counters(node: ast.AST) -> set[str]:

@@ -198,8 +198,10 @@ class Displays(Methods):
                 if isinstance(items, dict) and isinstance(index, int):
                     items = list(items.values())
                 if isinstance(items, dict) and isinstance(index, slice):
-                    picked = dict(list(items.items())[index])
-                    return Instance(owner.cls, {**owner.attributes, "_items": picked})
+                    picked = self.item(list(items.items()), index)
+                    if not isinstance(picked, list):
+                        return UNKNOWN  # a bound is not known
+                    return Instance(owner.cls, {**owner.attributes, "_items": dict(picked)})
                 return self.item(items, index)
             if owner.cls.is_tuple:
                 return self.item(

@@ -41,6 +41,7 @@ class Read:
     inputs: tuple[tuple[str, str], ...] = ()
     complete: bool = True  # False: the reading was cut short
     returned: tuple[Array, ...] = ()
+    fault: str = ""  # an exception of our own that cut it short
 
     def kernels(self, target: Target) -> Interval:
         found = total(self.items, target)
@@ -214,16 +215,21 @@ def run(
     """Call `function` and keep what it recorded."""
     line = defined.line if isinstance(defined, Class) else defined.node.lineno
     complete = True
+    fault = ""
     result: Value = UNKNOWN
     with reader.recording() as items:
         try:
             result = reader.call(function, tuple(args), dict(kwargs))
         except (Exhausted, RecursionError):
             complete = False
+        except Exception as error:  # one odd function must not cost a file its findings
+            complete = False
+            fault = f"{type(error).__name__}: {error}"
+        if not complete:
             reader.missing("the rest")
     shown = tuple((str(i), str(a)) for i, v in enumerate(args) for a in arrays_in([v]))
     returned = tuple(arrays_in(_plain(result)))
-    return Read(name, line, tuple(items), shown, complete, returned)
+    return Read(name, line, tuple(items), shown, complete, returned, fault)
 
 
 def _plain(result: Value) -> Value:

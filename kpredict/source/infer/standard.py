@@ -134,7 +134,8 @@ class Standard(Builtins):
             inside = self.iterate(args[0])
             return inside if isinstance(inside, Several) else self._itertools("chain", inside, {})
         if name == "accumulate" and args:
-            return self._accumulated(*args, **kwargs)
+            known = {k: v for k, v in kwargs.items() if k in ("func", "initial")}
+            return self._accumulated(*args[:2], **known)
         if name == "count":
             return Several(UNKNOWN)
         if name == "starmap" and len(args) == 2:
@@ -178,7 +179,7 @@ class Standard(Builtins):
         items = self.iterate(row)
         return [items.item] if isinstance(items, Several) else items
 
-    def _accumulated(self, x: Value, f: Value = None, initial: Value = None) -> Value:
+    def _accumulated(self, x: Value, func: Value = None, initial: Value = None) -> Value:
         items = self.iterate(x)
         if isinstance(items, Several):
             return items
@@ -186,7 +187,7 @@ class Standard(Builtins):
             items = [initial, *items]
         out: list[Value] = items[:1]
         for item in items[1:]:
-            add = Symbol("operator.add") if f is None else f
+            add = Symbol("operator.add") if func is None else func
             out.append(self.call(add, (out[-1], item), {}))
         return out
 
