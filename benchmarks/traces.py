@@ -28,12 +28,12 @@ import torch
 from kpredict import pretend_cuda
 from kpredict.capture.run import capture
 from kpredict.eager.predict import predict_eager
-from kpredict.model import Kind, KpredictError, Op, Phase
+from kpredict.model import Kind, KpredictError, Op, Phase, Plan
 from kpredict.verify.bundle import Machine
 from kpredict.verify.machines import target_of
 from kpredict.verify.names import family, is_library
 from kpredict.verify.recorded import Inputs, dtype_of
-from kpredict.verify.trace import OP, Activity, Trace, read_trace
+from kpredict.verify.trace import OP, Activity, Device, Trace, read_trace
 
 
 @dataclass(slots=True)
@@ -274,7 +274,7 @@ def _dtypes() -> Mapping[int, torch.dtype]:
 # Prediction
 
 
-def predicted(world: Any, call: Call) -> Counts:
+def plan_of(world: Any, call: Call) -> Plan:
     """Make the call on the pretended GPU and ask the rules."""
     overload, rows = arguments(call.name, call.inputs)
     moves = call.key[2]
@@ -302,7 +302,10 @@ def predicted(world: Any, call: Call) -> Counts:
 
     captured = capture(world, run, warmups=0)
     ops = [item for item in captured.items[Phase.FORWARD] if isinstance(item, Op)]
-    plan = predict_eager(ops, world.target)
+    return predict_eager(ops, world.target)
+
+
+def predicted(plan: Plan) -> Counts:
     own = [x for x in plan.launches if x.kind is Kind.KERNEL]
     library = [x for x in plan.launches if x.kind is Kind.LIBRARY]
     return Counts(
@@ -355,16 +358,22 @@ class Tally:
     examples: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
+def target_named(device: Device) -> str:
+    """The profile of a trace's GPU."""
+    try:
+        name, _ = target_of(Machine(device.name, device.capability, device.sms))
+    except KpredictError:
+        return "a100"  # older than every profile: the rules say what they say for sm_80
+    return name
+
+
 def benchmark(path: Path, out: Any = None) -> Tally:
     trace = read_trace(path)
     tally = Tally()
     device = trace.device
     if device.vendor != "NVIDIA":
         return tally
-    try:
-        target, _ = target_of(Machine(device.name, device.capability, device.sms))
-    except KpredictError:
-        target = "a100"  # older than every profile: the rules say what they say for sm_80
+    target = target_named(device)
     known: dict[tuple[str, str, str], Counts | str] = {}
     with pretend_cuda(target) as world:
         for call in calls_of(trace):
@@ -375,7 +384,7 @@ def benchmark(path: Path, out: Any = None) -> Tally:
                 continue
             if call.key not in known:
                 try:
-                    known[call.key] = predicted(world, call)
+                    known[call.key] = predicted(plan_of(world, call))
                 except Exception as error:
                     known[call.key] = f"{type(error).__name__}: {error}"[:160]
             claim = known[call.key]
