@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 from torch._prims_common import suggest_memory_format
 
 from kpredict.eager.iterator import output_strides
+from kpredict.eager.shaping import view_strides
 from kpredict.model import Tensor
 
 aten = torch.ops.aten
@@ -121,6 +122,37 @@ def as_laid_out(
     if isinstance(result, torch.Tensor):
         return laid_out(result)
     return tuple(None if t is None else laid_out(t) for t in result)
+
+
+VIEWS = {aten.view.default, aten._unsafe_view.default}
+LIKE_FIRST = {
+    aten.empty_like.default, aten.zeros_like.default, aten.ones_like.default,
+    aten.full_like.default, aten.rand_like.default, aten.randn_like.default, aten.flip.default,
+    aten.sort.default, aten.sort.stable,
+}  # fmt: skip
+"""Results allocated like the first argument: with its strides where it is dense, dims of size 1
+included (empty_like in native/TensorFactories.cpp, 2.6.0)."""
+
+
+def with_unit_dims(
+    func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
+) -> Any:
+    """`result` with the strides that C++ gives dims of size 1; the shape functions leave others."""
+    source, first = args[0], result[0] if isinstance(result, tuple) else result
+    if not isinstance(first, torch.Tensor) or 1 not in first.shape:
+        return result
+    if func in VIEWS:
+        strides = view_strides(_metadata(source), first.shape)
+        if strides is None or first.stride() == tuple(strides):
+            return result
+        return source.as_strided(first.shape, strides, source.storage_offset())
+    if kwargs.get("memory_format") not in (None, torch.preserve_format):
+        return result
+    if not _metadata(source).is_dense:
+        return result
+    if isinstance(result, tuple):
+        return tuple(_restrided(source.stride(), t) for t in result)
+    return _restrided(source.stride(), result)
 
 
 def is_ambiguous(func: OpOverload, args: Sequence[Any], result: Any) -> bool:

@@ -28,9 +28,12 @@ from torch.utils._pytree import tree_leaves
 from kpredict.capture.composites import FILL_IN_PLACE, FIRST_OPS, ask
 from kpredict.capture.layouts import (
     LAYOUTS,
+    LIKE_FIRST,
+    VIEWS,
     as_iterated,
     as_laid_out,
     is_ambiguous,
+    with_unit_dims,
 )
 from kpredict.capture.values import FROM_ALL, PARTS, TOO_SMALL
 from kpredict.model import KpredictError
@@ -225,6 +228,9 @@ class PretendGpu(FakeTensorMode):
                 if func in LAYOUTS:
                     with self:
                         result = as_laid_out(func, args, kwargs, result)
+                if func in VIEWS or func in LIKE_FIRST:
+                    with self:
+                        result = with_unit_dims(func, args, kwargs, result)
                 if is_ambiguous(func, args, result):
                     with self:
                         result = as_iterated(func, args, result)

@@ -103,16 +103,16 @@ def flat(t: Tensor) -> Tensor:
 
 def reshape(t: Tensor, shape: Sequence[int]) -> tuple[Tensor, list[Launch]]:
     """`t.reshape(shape)`: a view where the strides allow, else one of a contiguous copy."""
-    stride = _view_stride(t, shape)
+    stride = view_strides(t, shape)
     if stride is not None:
         return view(t, shape, stride), []
     made, copies = compact(t)
     return reshape(made, shape)[0], copies
 
 
-def _view_stride(t: Tensor, shape: Sequence[int]) -> list[int] | None:
-    """computeStride (ATen/TensorUtils.cpp): each run of dims that are one in memory is divided
-    into new dims; None where a new dim would cross two runs."""
+def view_strides(t: Tensor, shape: Sequence[int]) -> list[int] | None:
+    """Strides of `t.view(shape)` (computeStride in ATen/TensorUtils.cpp): each run of dims that are
+    one in memory is divided into new dims; None where a new dim would cross two runs."""
     if t.numel == 0:
         return list(contiguous(t, shape=tuple(shape)).stride)
     stride: list[int] = []

@@ -93,3 +93,35 @@ def test_bilinear_interpolation_stays_channels_last() -> None:
         x = torch.ones(2, 4, 3, 5, device="cuda").to(memory_format=torch.channels_last)
         y = torch.nn.functional.interpolate(x, scale_factor=2.0, mode="bilinear")
     assert y.stride() == (240, 1, 40, 4)
+
+
+VIEWED = {
+    "flat": lambda x: x.flatten(1),
+    "in front": lambda x: x.reshape(1, *x.shape),
+    "behind": lambda x: x.reshape(*x.shape, 1),
+    "divided": lambda x: x.unflatten(1, (2, 3)),
+    "empty_like": torch.empty_like,
+    "zeros_like": torch.zeros_like,
+    "flip": lambda x: x.flip(1),
+    "sort": lambda x: x.sort(1)[0],
+}
+WITH_UNIT_DIMS = (
+    ((1, 6, 1), (1, 3, 3)),
+    ((1, 6, 4), (99, 1, 6)),
+    ((4, 6, 1), (6, 1, 24)),
+    ((1, 6, 1), (1, 1, 1)),
+    ((2, 6, 1), (6, 1, 6)),
+)
+
+
+@pytest.mark.parametrize("name", VIEWED)
+@pytest.mark.parametrize(("shape", "stride"), WITH_UNIT_DIMS)
+def test_views_and_likes_stride_dims_of_size_one_as_real_arrays_do(
+    name: str, shape: tuple[int, ...], stride: tuple[int, ...]
+) -> None:
+    import kpredict
+
+    real = VIEWED[name](torch.ones(400).as_strided(shape, stride))
+    with kpredict.pretend_cuda():
+        pretended = VIEWED[name](torch.ones(400, device="cuda").as_strided(shape, stride))
+    assert pretended.stride() == real.stride()
