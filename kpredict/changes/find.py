@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kpredict.changes import breaks, by_hand, casts, compiling, copies, loops, optimizers
 from kpredict.changes.change import Alternatives, Change, apply
-from kpredict.changes.reading import read
+from kpredict.changes.walking import read
 from kpredict.model import Entry
 
 

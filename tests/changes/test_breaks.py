@@ -10,7 +10,7 @@ import pytest
 
 from kpredict.changes.breaks import find
 from kpredict.changes.change import Alternatives, apply
-from kpredict.changes.reading import read
+from kpredict.changes.walking import read
 from kpredict.model import GraphBreak, Span
 
 torch = pytest.importorskip("torch")

@@ -13,7 +13,7 @@ import pytest
 
 from kpredict.changes.by_hand import find
 from kpredict.changes.change import Change, apply
-from kpredict.changes.reading import read
+from kpredict.changes.walking import read
 
 torch = pytest.importorskip("torch")
 
@@ -73,7 +73,8 @@ NORMS = {
     "layer": ("m = x.mean(-1, keepdim=True)\nv = x.var(-1, keepdim=True, unbiased=False)\n"
               "return (x - m) / torch.sqrt(v + 1e-5)", "F.layer_norm(x, x.shape[-1:], eps=1e-5)"),
     "correction": ("m = x.mean(-1, keepdim=True)\n"
-                   "return (x - m) * torch.rsqrt(torch.var(x, -1, correction=0, keepdim=True) + 1e-5)",
+                   "v = torch.var(x, -1, correction=0, keepdim=True)\n"
+                   "return (x - m) * torch.rsqrt(v + 1e-5)",
                    "F.layer_norm(x, x.shape[-1:], eps=1e-5)"),
     "affine": ("m = x.mean(dim=-1, keepdim=True)\nv = ((x - m) ** 2).mean(dim=-1, keepdim=True)\n"
                "n = (x - m) / (v + 1e-5).sqrt()\nreturn w * n + b",
@@ -85,7 +86,8 @@ NORMS = {
     "weight only": ("m = x.mean(-1, keepdim=True)\nv = (x - m).square().mean(-1, keepdim=True)\n"
                     "return (x - m) / torch.sqrt(1e-5 + v) * w",
                     "F.layer_norm(x, x.shape[-1:], w, eps=1e-5)"),
-    "mean of squares": ("m = x.mean(-1, keepdim=True)\nv = (x * x).mean(-1, keepdim=True) - m ** 2\n"
+    "mean of squares": ("m = x.mean(-1, keepdim=True)\n"
+                        "v = (x * x).mean(-1, keepdim=True) - m ** 2\n"
                         "return (x - m) / torch.sqrt(v + 1e-5)",
                         "F.layer_norm(x, x.shape[-1:], eps=1e-5)"),
     "two dims": ("m = x.mean((-2, -1), keepdim=True)\n"
@@ -98,7 +100,8 @@ NORMS = {
                     "F.rms_norm(x, x.shape[-1:], w, eps=1e-6)"),
     "rms unsqueezed": ("s = torch.mean(x * x, dim=-1).unsqueeze(-1)\n"
                        "return x * torch.rsqrt(s + 1e-6)", "F.rms_norm(x, x.shape[-1:], eps=1e-6)"),
-    "rms with casts": ("h = x.float()\nh = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)\n"
+    "rms with casts": ("h = x.float()\n"
+                       "h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)\n"
                        "return w * h.to(x.dtype)", "F.rms_norm(x, x.shape[-1:], w, eps=1e-6)"),
     "rms with casts, dtype kept": (
         "dtype = x.dtype\nx = x.to(torch.float32)\nv = x.pow(2).mean(-1, keepdim=True)\n"

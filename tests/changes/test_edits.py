@@ -6,7 +6,7 @@ import ast
 
 from kpredict.changes.by_hand import find
 from kpredict.changes.change import Change, Edit, Kind, apply, compatible, diff, moved
-from kpredict.changes.reading import read
+from kpredict.changes.walking import read
 
 TEXT = "a = 1\nb = 2\nc = 3\n"
 

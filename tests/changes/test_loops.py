@@ -9,7 +9,7 @@ import pytest
 
 from kpredict.changes.change import apply
 from kpredict.changes.loops import find
-from kpredict.changes.reading import read
+from kpredict.changes.walking import read
 
 torch = pytest.importorskip("torch")
 
