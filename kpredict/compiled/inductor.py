@@ -59,6 +59,16 @@ def inductor(
         yield timed
 
 
+def register_patterns(world: World) -> None:
+    """Have Inductor register now what it else registers at its first graph (a third of a second):
+    processes forked from this one need not do it again. The same for every target."""
+    from torch._inductor.fx_passes import joint_graph, post_grad
+
+    with inductor(world):
+        joint_graph.lazy_init(torch.device("cuda", 0))
+        post_grad.lazy_init()
+
+
 _SETTINGS: dict[str, dict[str, Any]] = {
     "torch._inductor.config": {
         "fx_graph_cache": False, "fx_graph_remote_cache": False, "compile_threads": 1,

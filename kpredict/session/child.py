@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kpredict import plugins
-from kpredict.model import Entry, Failure, KpredictError
+from kpredict.model import Entry, Failure, KpredictError, Mode
 from kpredict.request import Request
 from kpredict.session.faults import failure
 from kpredict.session.messages import Done, Message, Stage, Used
@@ -21,11 +21,13 @@ from kpredict.session.reading import read_source
 from kpredict.session.sandbox import confine
 from kpredict.session.told import check_inputs
 from kpredict.session.used import files_used
+from kpredict.session.warm import collect_seldom, load_stages
 from kpredict.source.nouns import Source
 from kpredict.targets import target as find_target
 
 
 def main(folder: str) -> None:
+    collect_seldom()
     where = Path(folder)
     request: Request = pickle.loads((where / "request").read_bytes())
     with open(where / "answer", "wb", buffering=0) as answer:
@@ -44,6 +46,16 @@ def main(folder: str) -> None:
     os._exit(0)  # threads and worker processes of user code must not hold us
 
 
+def prepare(folder: str) -> None:
+    """Load what the request in `folder` needs, in a process that will fork for it and others."""
+    load_for(pickle.loads((Path(folder) / "request").read_bytes()), patterns=True)
+
+
+def load_for(request: Request, *, patterns: bool = False) -> None:
+    compiled = any(mode is not Mode.EAGER for mode in request.modes)
+    load_stages(compiled=compiled, patterns=compiled and patterns)
+
+
 def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Message]:
     """Read, import, choose and run: yields entries and failures as they are known."""
     try:
@@ -57,10 +69,12 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
         register(request.rules)
     try:
         send(Stage("importing torch"))
-        import torch
+        load_for(request)
     except ImportError as error:
         yield from without_torch(request, source, error)
         return
+    import torch
+
     from kpredict.capture.world import pretend_cuda
     from kpredict.session.answer import answer_entry
     from kpredict.session.choose import choose

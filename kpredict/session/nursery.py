@@ -6,6 +6,7 @@ the exit code. Started by `processes.Nursery` with the name of the module whose 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -13,17 +14,18 @@ import traceback
 from pathlib import Path
 
 from kpredict.session.processes import environment
-
-_OURS = ("kpredict.compiled.run", "kpredict.session.answer", "kpredict.session.script")
+from kpredict.session.warm import collect_seldom
 
 
 def main(module: str) -> None:
     answers = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    collect_seldom()
     child = importlib.import_module(module)
-    _load()
     for line in sys.stdin:
         where = Path(line.rstrip("\n"))
+        with contextlib.suppress(Exception):  # the child will say what is wrong
+            child.prepare(str(where))
         pid = os.fork()
         if pid == 0:
             os.close(answers)
@@ -31,15 +33,6 @@ def main(module: str) -> None:
         os.write(answers, f"{pid}\n".encode())
         _, status = os.waitpid(pid, 0)
         os.write(answers, f"{os.waitstatus_to_exitcode(status)}\n".encode())
-
-
-def _load() -> None:
-    """What every child needs; without threads, so that forking is safe: Inductor would start its
-    compiling processes when it is imported."""
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    for name in ("torch", "torch._inductor.compile_fx", *_OURS):
-        importlib.import_module(name)
-    importlib.import_module("kpredict.eager.registry").rules()
 
 
 def _be_child(run: object, where: Path) -> None:
