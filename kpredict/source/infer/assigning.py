@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kpredict.source.infer.expressions import Expressions
 from kpredict.source.infer.operators import NEXT, Frame
@@ -25,7 +26,12 @@ class Assigning(Expressions):
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target.elts, value, frame)
         elif isinstance(target, ast.Attribute):
-            self.assign_attribute(self.evaluate(target.value, frame), target.attr, value)
+            owner = self.evaluate(target.value, frame)
+            if isinstance(owner, Array) and target.attr == "requires_grad":
+                made = replace(owner, requires_grad=value is not False)
+                self.assign(target.value, made, frame)
+                return
+            self.assign_attribute(owner, target.attr, value)
         elif isinstance(target, ast.Subscript):
             owner = self.evaluate(target.value, frame)
             index = self.evaluate(target.slice, frame)
@@ -51,8 +57,10 @@ class Assigning(Expressions):
             owner.attributes[name] = value
         elif isinstance(owner, Class):
             owner.attributes[name] = value
-        elif isinstance(owner, Array) and name == "data" and isinstance(value, Array):
-            return
+        elif isinstance(owner, Array) and name == "grad":
+            self.accumulated.pop(owner.key, None)
+            if isinstance(value, Array):
+                self.accumulated[owner.key] = value
 
     def store_item(self, owner: Value, index: Value, value: Value) -> None:
         if isinstance(owner, Array):

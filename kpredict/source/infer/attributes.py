@@ -175,6 +175,8 @@ class Attributes(Statements):
                 cls = self.library_class(path)
                 if cls is not None:
                     return cls
+            if short in ("amp.GradScaler", "cuda.amp.GradScaler"):
+                return self.library_class(path)
             if short in ("backends.cudnn.allow_tf32", "backends.cuda.matmul.allow_tf32"):
                 return UNKNOWN
         elif path in _CONSTANTS:

@@ -123,17 +123,28 @@ class Calls(Attributes):
         forward = cls.find("forward")
         if not isinstance(forward, Function):
             return UNKNOWN
-        takes_ctx = "setup_context" not in cls.attributes
+        context = self.context_of(cls)
+        setup = cls.find("setup_context")
         with self.mode(grad=False):
-            context = (
-                (Instance(Class("ctx", (), dict(_CONTEXT), cls.scope), open=True),)
-                if takes_ctx
-                else ()
-            )
-            out = self.call_function(forward, (*context, *args), kwargs)
+            if isinstance(setup, Function):
+                out = self.call_function(forward, args, kwargs)
+                self.call_function(setup, (context, tuple(args), out), {})
+            else:
+                out = self.call_function(forward, (context, *args), kwargs)
         if self.grad and any(a.requires_grad for a in arrays_in(list(args))):
-            return requiring(out)
+            out = requiring(out)
+            self.note_custom(cls, context, args, out)
         return out
+
+    def context_of(self, cls: Class) -> Instance:
+        """The `ctx` of an `autograd.Function`."""
+        raise NotImplementedError
+
+    def note_custom(
+        self, cls: Class, context: Instance, inputs: Sequence[Value], out: Value
+    ) -> None:
+        """Put a call of an `autograd.Function` on the tape."""
+        raise NotImplementedError
 
     def call_function(
         self, f: Function, args: Sequence[Value], kwargs: Mapping[str, Value]
@@ -247,13 +258,6 @@ class Calls(Attributes):
         post = o.cls.find("__post_init__")
         if isinstance(post, Function):
             self.call_function(post, (o,), {})
-
-
-_CONTEXT = {
-    n: Symbol("builtins.none")
-    for n in ("save_for_backward", "mark_non_differentiable", "mark_dirty", "set_materialize_grads")
-}
-"""What `ctx` of an autograd.Function offers."""
 
 
 def requiring(value: Value) -> Value:

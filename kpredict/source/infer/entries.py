@@ -84,6 +84,7 @@ def read_conventional(text: str, file: str, target: Target | None = None) -> Rea
                 reader.module_method(function, "cuda", (), {})
                 reader.module_method(function, "train" if training else "eval", (), {})
         reader.grad = training
+    reader.start_tape()
     return run(
         reader, function, args, kwargs if isinstance(kwargs, dict) else {}, str(entry), found
     )

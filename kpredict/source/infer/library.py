@@ -54,6 +54,9 @@ class Library(Standard):
     """Calls to anything that is not in the user's files."""
 
     def library_class(self, path: str) -> Class | None:
+        if path.endswith(".GradScaler"):
+            scaler = prelude("optim").names["GradScaler"]
+            return scaler if isinstance(scaler, Class) else None
         name = path.removeprefix("torch.nn.")
         for prefix in ("modules.", "module.", "parameter.", "functional."):
             if name.startswith(prefix):
@@ -95,6 +98,10 @@ class Library(Standard):
     def _torch(
         self, path: str, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
     ) -> Value:
+        if kwargs.get("requires_grad") is True:
+            rest = {k: v for k, v in kwargs.items() if k != "requires_grad"}
+            made = self._torch(path, name, args, rest)
+            return replace(made, requires_grad=True) if isinstance(made, Array) else made
         handled = self._special(path, name, args, kwargs)
         if handled is not NotImplemented:
             return handled
@@ -134,12 +141,36 @@ class Library(Standard):
                     if k not in ("use_reentrant", "preserve_rng_state")
                 },
             )
+        made = self.transform(name, args, kwargs)
+        if made is not NotImplemented:
+            return made
         if name == "autograd.grad":
-            self.missing(name)
-            return UNKNOWN
+            names = ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph")
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            return self.gradients(
+                given.get("outputs"), given.get("inputs"), given.get("grad_outputs"),
+                given.get("create_graph"),
+            )  # fmt: skip
+        if name == "autograd.backward" and args and isinstance(args[0], Array):
+            self.backward(args[0])
+            return None
         if arrays_in([*args, *kwargs.values()]):
             self.missing(path)
         return UNKNOWN
+
+    def transform(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        raise NotImplementedError
+
+    def transformed(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        raise NotImplementedError
+
+    def note_formula(self, name: str, args: Mapping[str, Value], result: Value) -> Value:
+        raise NotImplementedError
+
+    def gradients(
+        self, outputs: Value, inputs: Value, grad_outputs: Value = None, create_graph: Value = False
+    ) -> Value:
+        raise NotImplementedError
 
     def torch_call(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         function = prelude("composites").names.get(name)
@@ -298,6 +329,10 @@ class Library(Standard):
     # -- the prelude's own names -----------------------------------------------------------
 
     def _own(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        if name in ("vmap", "grad", "grad_and_value"):
+            return self.transformed(name, args, kwargs)
+        if name == "taped":
+            return self.note_formula(*args)
         if name == "known":
             return knows(args[0])
         if name == "unknown":
@@ -329,7 +364,7 @@ class Library(Standard):
             return self.dispatch(found[0], {"query": args[1], "key": args[2], "value": args[3]})[0]
         if name == "packed_buffer":
             total = [a.numel for a in arrays_in(args[0])]
-            if None in total:
+            if None in total or not total:
                 return UNKNOWN
             first = arrays_in(args[0])[0]
             return fresh((sum(n for n in total if n is not None),), first.dtype, first.device)

@@ -22,7 +22,7 @@ _CASTS = {
     "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
 }  # fmt: skip
 _QUIET = frozenset(
-    "requires_grad_ register_hook retain_grad share_memory_ pin_memory_ record_stream "
+    "register_hook retain_grad share_memory_ pin_memory_ record_stream "
     "register_post_accumulate_grad_hook rename".split()
 )
 
@@ -42,8 +42,12 @@ class Methods(Subscripts):
         if name in ("item", "tolist", "numpy", "__bool__", "__float__", "__int__"):
             return self.read(a, name)
         if name == "backward":
-            self.missing("backward")
+            given = dict(zip(("gradient", "retain_graph", "create_graph"), args, strict=False))
+            given.update(kwargs)
+            self.backward(a, given.get("gradient"), given.get("create_graph"))
             return None
+        if name == "requires_grad_":
+            return replace(a, requires_grad=not args or args[0] is not False)
         if name in _QUIET:
             return a
         if name in ("reshape", "reshape_as", "view_as", "expand_as", "flatten"):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kpredict.source.infer.joining import arrays_in
-from kpredict.source.infer.library import Library
 from kpredict.source.infer.shapes.pointwise import category, channels_last
 from kpredict.source.infer.shapes.registry import fresh
+from kpredict.source.infer.transforms import Transforms
 from kpredict.source.infer.values import (
     UNKNOWN,
     Array,
@@ -16,7 +16,6 @@ from kpredict.source.infer.values import (
     DType,
     Instance,
     Layout,
-    Optimizer,
     Several,
     Value,
 )  # fmt: skip
@@ -87,7 +86,7 @@ def convert(o: Instance, change: Callable[[Array], Array]) -> None:
             m.attributes[key] = one(m.attributes[key])
 
 
-class Modules(Library):
+class Modules(Transforms):
     def has_module_method(self, o: Instance, name: str) -> bool:
         if o.cls.is_tuple:
             return name in ("_replace", "_asdict")
@@ -137,6 +136,8 @@ class Modules(Library):
             return o
         if name == "zero_grad":
             self.called("zero_grad", **kwargs)
+            leaves = arrays_in(self._leaves(o, "parameters"))
+            self.forget_gradients(leaves, kwargs.get("set_to_none") is not False)
             return None
         return UNKNOWN
 
@@ -185,14 +186,3 @@ class Modules(Library):
             return replace(new, stride=stride)
 
         convert(o, change)
-
-    def optimizer_method(
-        self, o: Optimizer, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
-    ) -> Value:
-        if name == "step":
-            self.missing("optimizer.step")
-        elif name == "zero_grad":
-            self.called("zero_grad", **kwargs)
-        elif name == "param_groups":
-            return UNKNOWN
-        return None

@@ -46,6 +46,13 @@ NEXT = ""
 """How a block ends that falls through; the other ends are in choices.py."""
 
 
+_NO_GRADIENT = frozenset(
+    "detach ones_like zeros_like full_like rand_like randn_like empty_like new_zeros new_ones "
+    "new_full new_empty bernoulli multinomial nonzero _local_scalar_dense argmax argmin".split()
+)
+"""Ops whose results require no grad whatever they are given."""
+
+
 class Exhausted(Exception):
     """The reading has cost as much as it may; what is left stays unknown."""
 
@@ -97,6 +104,10 @@ class State:
         self.default_device = "cpu"
         self.opened = 0  # composites of PyTorch that are open
         self.perhaps_arrays: Mapping[str, Array] = {}  # for the next call only
+        self.tape: list[Any] = []  # ops that require grad, in order
+        self.produced: set[Any] = set()  # the arrays they made that are no views
+        self.tangled = False  # the tape is not all that happened, or more than that
+        self.accumulated: dict[Any, Array] = {}  # `.grad` of leaves
         self._casts: dict[tuple[int, str], Array] = {}
 
     # -- what later layers give ------------------------------------------------------------
@@ -113,6 +124,14 @@ class State:
     def call_function(
         self, f: Function, args: Sequence[Value], kwargs: Mapping[str, Value]
     ) -> Value:
+        raise NotImplementedError
+
+    def backward(self, root: Array, seed: Value = None, create_graph: Value = False) -> None:
+        """`root.backward()`."""
+        raise NotImplementedError
+
+    def gradient_of(self, a: Array) -> Value:
+        """`a.grad`."""
         raise NotImplementedError
 
     def method_named(self, cls: Class, name: str) -> Function | None:
@@ -138,10 +157,12 @@ class State:
         """What is recorded inside goes to the list given, not to the trace."""
         before, self.items = self.items, []
         inside = self.items
+        taped = len(self.tape)
         try:
             yield inside
         finally:
             self.items = before
+            self.tangled = self.tangled or len(self.tape) > taped
 
     @contextmanager
     def made_on(self, device: str) -> Iterator[None]:
@@ -203,18 +224,36 @@ class State:
         written = next((bound[p.name] for p in schema.parameters if p.written), None)
         if written is not None and isinstance(written, Array):
             outputs = written
-        if self.grad and any(
+        differentiable = self.grad and plain not in _NO_GRADIENT and any(
             a.requires_grad for a in arrays_in(list(bound.values()))
-        ) and not isinstance(written, Array):  # fmt: skip
+        )  # fmt: skip
+        if differentiable and not isinstance(written, Array):
             outputs = _requiring(outputs)
         flat = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         if isinstance(outputs, Several):
             flat = (outputs.item,)
-        self.record(
-            Step(schema.name, bound, tuple(flat), self.here, tuple(reversed(self.stack)),
-                 schema.tags, self.grad, self.opened == 0)
-        )  # fmt: skip
+        step = Step(schema.name, bound, tuple(flat), self.here, tuple(reversed(self.stack)),
+                    schema.tags, self.grad, self.opened == 0)  # fmt: skip
+        self.record(step)
+        if differentiable:
+            self._note(step, written)
         return outputs
+
+    def _note(self, step: Step, written: Value) -> None:
+        """Put a differentiable op on the tape. What is written in place must be a whole result of
+        the tape; a view, a leaf or a plain buffer would change what others see."""
+        if isinstance(written, Array):
+            if not written.requires_grad or written.key not in self.produced:
+                self.tangled = True
+        elif "view" not in step.tags:
+            self.produced |= {a.key for a in step.results}
+        self.tape.append(step)
+
+    def start_tape(self) -> None:
+        """Forget what was taped: what ran so far is not part of the reading."""
+        self.tape.clear()
+        self.produced.clear()
+        self.tangled = False
 
     def _outputs(self, plain: str, schema: Schema, bound: Mapping[str, Value]) -> Any:
         if plain.startswith("_foreach_"):

@@ -56,6 +56,11 @@ class Array:
     role: str = ""  # "parameter" or "buffer" of a module
 
     @property
+    def key(self) -> tuple[Any, ...]:
+        """Which array it is, however it got here: where it lies and how."""
+        return self.storage, self.offset, self.shape, self.stride
+
+    @property
     def known(self) -> bool:
         """Everything a launch decision needs is known."""
         return self.stride is not None and self.dtype is not None

@@ -313,12 +313,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
             compute_mode == "use_mm_for_euclid_dist_if_necessary"
             and (x1.shape[-2] > 25 or x2.shape[-2] > 25)
         ):
-            a = aten.sum(aten.pow(x1, 2), -1, True)
-            b = aten.sum(aten.pow(x2, 2), -1, True)
-            left = aten.cat([aten.mul(x1, -2), a, torch.ones_like(a)], -1)
-            right = aten.cat([x2, torch.ones_like(b), b], -1)
-            out = matmul(left, right.mT)
-            return aten.sqrt_(aten.clamp_min_(out, 0))
+            return taped("_euclidean_dist", {"x1": x1, "x2": x2}, _euclidean(x1, x2))
     return aten._cdist_forward(x1, x2, p, None)
 
 
@@ -342,3 +337,14 @@ def linalg_matmul(input, other):
 
 def addcmul(input, tensor1, tensor2, value=1):
     return aten.addcmul(input, tensor1, tensor2, value=value)
+
+
+def _euclidean(x1, x2):
+    """Distance.cpp _euclidean_dist: squares beside the products, one matrix product."""
+    with torch.no_grad():
+        a = aten.sum(aten.pow(x1, 2), -1, True)
+        b = aten.sum(aten.pow(x2, 2), -1, True)
+        left = aten.cat([aten.mul(x1, -2), a, torch.ones_like(a)], -1)
+        right = aten.cat([x2, torch.ones_like(b), b], -1)
+        out = matmul(left, right.mT)
+        return aten.sqrt_(aten.clamp_min_(out, 0))

@@ -1,0 +1,1 @@
+"""A part of the prelude: read by `infer`, never imported."""
