@@ -1,4 +1,4 @@
-"""One named size over a range: `n=1e2..1e8`; and where between two sizes a plan turns.
+"""Sizes to go through: `n=64,512` or `n=1e2..1e8`; and where between two of them a plan turns.
 
 In: what the user wrote; bounds at sizes, asked for one by one. Out: a Sweep; the size up to which
 launches set the time. Nothing is interpolated in what is reported: each size was predicted.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
 from kpredict.bounds import Bound
 from kpredict.model import KpredictError
@@ -18,29 +18,31 @@ MOST_SIZES = 40
 CLOSE = 1.01  # where two sizes this near differ, the turn is found
 MOST_STEPS = 8
 
-_GRAMMAR = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([\d_.e]+?)\.\.([\d_.e]+?)(?::x([\d.]+))?\s*")
-_HINT = "Write --sweep n=1e2..1e8 for every power of ten, n=64..4096:x2 to double each time."
+_RANGE = re.compile(r"(.+?)\.\.(.+?)(?::x(\d+(?:\.\d+)?))?")
+_HINT = "Write n=64,512 or n=1e2..1e8 for every power of ten, n=64..4096:x2 to double each time."
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """The sizes that the dimension `name` takes, in order."""
+class Sweep(NamedTuple):
+    """The sizes that the dimension or input `name` takes, in order."""
 
     name: str
     sizes: tuple[int, ...]
 
 
 def parse_sweep(text: str) -> Sweep:
-    """`n=100..5000` → 100, 1000, 5000: times ten, or times F with `:xF`; the last is the end given.
+    """`n=64,512` as it stands; `n=100..5000` → 100, 1000, 5000: times ten, or times F with `:xF`;
+    the last is the end given.
 
     Raises KpredictError.
     """
-    match = _GRAMMAR.fullmatch(text)
+    name, equals, rest = (part.strip() for part in text.partition("="))
+    if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name) or not rest:
+        raise KpredictError(f"--sweep {text!r} is not NAME=SIZES.", _HINT)
+    match = _RANGE.fullmatch(rest)
     if match is None:
-        raise KpredictError(f"--sweep {text!r} is not NAME=FIRST..LAST.", _HINT)
-    first, last = _size(match[2], text), _size(match[3], text)
-    factor = float(match[4] or 10)
-    if not 1 <= first < last or factor <= 1:
+        return Sweep(name, tuple(sorted({_size(word, text) for word in rest.split(",")})))
+    first, last, factor = _size(match[1], text), _size(match[2], text), float(match[3] or 10)
+    if first >= last or factor <= 1:
         raise KpredictError(f"--sweep {text!r} does not go up.", _HINT)
     sizes: list[int] = []
     step = 0
@@ -51,16 +53,16 @@ def parse_sweep(text: str) -> Sweep:
             raise KpredictError(
                 f"--sweep {text!r} has more than {MOST_SIZES} sizes.", "Give it a larger factor."
             )
-    return Sweep(match[1], (*sizes, last))
+    return Sweep(name, (*sizes, last))
 
 
 def _size(word: str, text: str) -> int:
     try:
-        value = float(word.replace("_", ""))
+        value = float(word)
     except ValueError:
-        value = 0.5
-    if not value.is_integer():
-        raise KpredictError(f"--sweep {text!r}: {word} is not a whole number.", _HINT)
+        value = 0.0
+    if value < 1 or not value.is_integer():
+        raise KpredictError(f"--sweep {text!r}: {word} is no size.", _HINT)
     return int(value)
 
 

@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"model", "targets", "bounds"},
     "verify": {
         "config",
+        "sweep",
         "model",
         "targets",
         "request",

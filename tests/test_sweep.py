@@ -19,6 +19,7 @@ from kpredict.sweep import CLOSE, Sweep, narrow, parse_sweep
         (" n = 1..20 ", (1, 10, 20)),
         ("n=2..5:x1.5", (2, 3, 4, 5)),
         ("n=1_000..10_000", (1000, 10_000)),
+        ("n=512, 64", (64, 512)),
     ],
 )
 def test_sizes(text: str, sizes: tuple[int, ...]) -> None:
@@ -28,13 +29,16 @@ def test_sizes(text: str, sizes: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("n", "is not NAME=FIRST..LAST"),
-        ("n=5", "is not NAME=FIRST..LAST"),
+        ("n", "is not NAME=SIZES"),
+        ("n=", "is not NAME=SIZES"),
+        ("=5", "is not NAME=SIZES"),
+        ("n=5,x", "x is no size"),
         ("n=5..2", "does not go up"),
-        ("n=0..2", "does not go up"),
+        ("n=0..2", "0 is no size"),
         ("n=1..8:x1", "does not go up"),
-        ("n=1.5..8", "is not a whole number"),
-        ("n=1e..8", "is not a whole number"),
+        ("n=1.5..8", "1.5 is no size"),
+        ("n=1e..8", "1e is no size"),
+        ("n=1..1e400", "1e400 is no size"),
         ("n=1..1e9:x1.01", "more than 40 sizes"),
     ],
 )

@@ -37,6 +37,8 @@ def _compose(*decorators: Decorator) -> Decorator:
     return apply
 
 
+SWEEP = "NAME=N,N,...|LO..HI[:xF]"
+
 paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH[::NAME]...")
 
 target_options = _compose(

@@ -12,6 +12,7 @@ import click
 
 from kpredict import __version__
 from kpredict.commands._options import (
+    SWEEP,
     analysis_options,
     config_for,
     emit,
@@ -41,11 +42,10 @@ if TYPE_CHECKING:
     help="Counts for several GPUs side by side; 'all' for every one known.",
 )
 @click.option(
-    "--sweep",
-    metavar="NAME=LO..HI[:xF]",
-    help="Sizes of a named dimension side by side, times ten each (n=1e2..1e8) or times F "
-    "(n=64..4096:x2), and where launches cease to set the time.",
-)
+    "--sweep", metavar=SWEEP,
+    help="Sizes side by side, of a named dimension or of an input: n=64,512, n=1e2..1e8 (times ten "
+    "each) or n=64..4096:x2; and where launches cease to set the time.",
+)  # fmt: skip
 @click.option(
     "--cache/--no-cache",
     "cache",

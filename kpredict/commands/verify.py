@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kpredict.commands._options import (
+    SWEEP,
     analysis_options,
     emit,
     paths_argument,
@@ -27,8 +28,8 @@ from kpredict.commands._options import (
     help="Compare with a bundle or a profiler trace (.json, .json.gz) instead of measuring.",
 )  # fmt: skip
 @click.option(
-    "--sweep", metavar="NAME=N,...",
-    help="Repeat with an input or dimension of so many elements: a=1e2,1e4,1e6,1e8.",
+    "--sweep", metavar=SWEEP,
+    help="Repeat with an input or dimension of so many elements: a=1e2,1e4 or a=1e2..1e8.",
 )  # fmt: skip
 @click.option(
     "--seconds", type=click.FloatRange(min=0), default=1.0, show_default=True,

@@ -6,7 +6,8 @@ Every point is a prediction of its own: captured, lowered and planned for that t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from kpredict.bounds import Bound, phases_bound
 from kpredict.model import Comparison, KpredictError, Mode, Report, Turn
 from kpredict.request import Request
 from kpredict.session.reading import read_source
+from kpredict.session.resize import tensor_inputs, with_dim, with_elements
 from kpredict.session.told import named_dims
 from kpredict.sweep import MOST_STEPS, Sweep, narrow
 
@@ -32,63 +34,82 @@ def over_targets(
 def over_sizes(requests: Sequence[Request], sweep: Sweep, answered: Answered) -> Comparison:
     """One report for each size, and where each entry's modes stop to be bound by launches.
 
-    Raises KpredictError when no file has a dimension of that name.
+    The name is a dimension's; else an input's, of so many elements, with those shaped like it.
+    Raises KpredictError when no entry has either.
     """
-    _check_name(requests, sweep.name)
-    reports = {n: answered([_sized(r, sweep.name, n) for r in requests]) for n in sweep.sizes}
-    points = tuple((str(n), report) for n, report in reports.items())
+    sized = _resizing(requests, sweep.name, answered)
+    points = tuple((str(n), answered(sized(n))) for n in sweep.sizes)
     found = Comparison(sweep.name, points)
-    return replace(found, turns=tuple(_turns(found, requests, sweep, answered)))
+    return replace(found, turns=tuple(_turns(found, sweep, sized, answered)))
 
 
-def _sized(request: Request, name: str, size: int) -> Request:
-    return replace(request, dims={**request.dims, name: size})
-
-
-def _check_name(requests: Sequence[Request], name: str) -> None:
-    known: set[str] = set()
+def _resizing(
+    requests: Sequence[Request], name: str, answered: Answered
+) -> Callable[[int], list[Request]]:
+    """A function that gives the requests for a size."""
+    dims: set[str] = set()
     for request in requests:
-        try:
-            known |= named_dims(read_source(request.file), request)
-        except KpredictError:  # said when it is analysed
-            return
-    if name not in known:
-        near = get_close_matches(name, known, 1, 0.5)
-        hint = f"Did you mean {near[0]}? " if near else ""
-        hint += f"Named: {', '.join(sorted(known))}." if known else "Write x=f32[n] in an input."
-        raise KpredictError(f"No input has a dimension called {name}.", hint)
+        with suppress(KpredictError):  # said when it is analysed
+            dims |= named_dims(read_source(request.file), request)
+    if name in dims:
+        return lambda n: [with_dim(request, name, n) for request in requests]
+    by_file = {request.file: request for request in requests}
+    entries = answered(requests).entries
+    swept = [e for e in entries if name in tensor_inputs(e.inputs) and not _is_script(e.name)]
+    if not swept:
+        inputs = {word for e in entries for word in tensor_inputs(e.inputs)}
+        raise _no_such(name, sorted(dims), sorted(inputs - dims))
+    return lambda n: [with_elements(by_file[e.file], e.name, e.inputs, name, n) for e in swept]
+
+
+def _no_such(name: str, dims: Sequence[str], inputs: Sequence[str]) -> KpredictError:
+    near = get_close_matches(name, [*dims, *inputs], 1, 0.5)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    told = [f"{kind}: {', '.join(words)}." for kind, words in
+            (("Dimensions", dims), ("Inputs", inputs)) if words]  # fmt: skip
+    return KpredictError(
+        f"No dimension and no tensor input is called {name}.", hint + " ".join(told)
+    )
+
+
+def _is_script(name: str) -> bool:
+    """A script makes its own sizes."""
+    return name.startswith("<")
 
 
 def _turns(
-    found: Comparison, requests: Sequence[Request], sweep: Sweep, answered: Answered
+    found: Comparison, sweep: Sweep, sized: Callable[[int], list[Request]], answered: Answered
 ) -> Iterator[Turn]:
-    by_file = {request.file: request for request in requests}
     for file, name in found.entries:
-        if name.startswith("<"):  # a script makes its own sizes
-            continue
         for mode in Mode:
             bounds = _bounds(found, sweep, file, name, mode)
-            pair = _first_turn(bounds)
-            if pair is None:
-                continue
-            request = replace(by_file[file], names=(name,), modes=(mode,))
-            ends = dict(bounds)
+            pair = None if _is_script(name) else _first_turn(bounds)
+            if pair is not None:
+                search = _Search(file, name, mode, sized, answered, dict(bounds))
+                below, above = narrow(search.at, *pair, (bounds[pair[0]], bounds[pair[1]]))
+                yield Turn(file, name, mode, below, above, search.bounds[above].limited_by)
 
-            def at(
-                size: int,
-                request: Request = request,
-                mode: Mode = mode,
-                ends: dict[int, Bound] = ends,
-            ) -> Bound | None:
-                report = answered([_sized(request, sweep.name, size)])
-                plans = [e.plans[mode] for e in report.entries if mode in e.plans]
-                if len(plans) != 1:
-                    return None
-                ends[size] = phases_bound(plans[0], report.target)
-                return ends[size]
 
-            below, above = narrow(at, *pair, (bounds[pair[0]], bounds[pair[1]]))
-            yield Turn(file, name, mode, below, above, ends[above].limited_by)
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Predicts one mode of one entry at more sizes."""
+
+    file: str
+    name: str
+    mode: Mode
+    sized: Callable[[int], list[Request]]
+    answered: Answered
+    bounds: dict[int, Bound]
+
+    def at(self, size: int) -> Bound | None:
+        of_file = [r for r in self.sized(size) if r.file == self.file]
+        own = next((r for r in of_file if r.names == (self.name,)), of_file[0])
+        report = self.answered([replace(own, names=(self.name,), modes=(self.mode,))])
+        plans = [e.plans[self.mode] for e in report.entries if self.mode in e.plans]
+        if len(plans) != 1:
+            return None
+        self.bounds[size] = phases_bound(plans[0], report.target)
+        return self.bounds[size]
 
 
 def _bounds(

@@ -15,6 +15,7 @@ from kpredict.model import KpredictError, Mode
 from kpredict.request import Request
 from kpredict.session.ask import analyse
 from kpredict.session.messages import Answer
+from kpredict.sweep import parse_sweep
 from kpredict.verify import render_data, render_text, sweep
 from kpredict.verify.check import Verification
 from kpredict.verify.run import CudaMissing, check_bundle, load_measurement, verify
@@ -74,7 +75,7 @@ def _sweep(
     requests: Sequence[Request], choice: Choice, heard: Callable[[Answer], None] | None
 ) -> tuple[str, int]:
     """Every size is a verification of its own; the worst of their exit codes counts."""
-    name, sizes = sweep.parse_sweep(choice.sweep or "")
+    name, sizes = parse_sweep(choice.sweep or "")
     lines: list[str] = []
     code = 0
     for request in requests:

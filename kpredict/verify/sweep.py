@@ -1,4 +1,4 @@
-"""`verify --sweep a=1e2,1e4,1e6`: where launch cost ends and memory traffic begins.
+"""`verify --sweep a=1e2..1e8`: where launch cost ends and memory traffic begins.
 
 In: a request and the sizes. Out: one Verification per size, and their table. The named input gets
 that many elements; every input of the same shape follows it. A named dimension gets the size.
@@ -9,58 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kpredict.model import KpredictError, Mode
+from kpredict.model import Mode
 from kpredict.request import Request
-from kpredict.source.inputs import DictSpec, InputSpec, ListSpec, TensorSpec, parse_input
+from kpredict.session.resize import with_dim, with_elements
 from kpredict.verify.check import Checked, Verification
 from kpredict.verify.render_trace import duration, size
-
-
-def parse_sweep(text: str) -> tuple[str, tuple[int, ...]]:
-    """`a=1e2,1e4` → ("a", (100, 10000)). Raises KpredictError."""
-    name, equals, rest = text.partition("=")
-    try:
-        sizes = tuple(int(float(part)) for part in rest.split(","))
-    except (ValueError, OverflowError):
-        sizes = ()
-    if not equals or not name.strip() or not sizes or min(sizes) < 1:
-        raise KpredictError(
-            f"--sweep {text!r} is not NAME=SIZE,SIZE,...", "Write --sweep a=1e2,1e4,1e6,1e8."
-        )
-    return name.strip(), sizes
 
 
 def sized(request: Request, entry: str, inputs: Sequence[str], name: str, n: int) -> Request:
     """The request for one size. `inputs` are the entry's, as a report describes them."""
     if name in request.dims:
-        return replace(request, names=(entry,), dims={**request.dims, name: n})
-    specs = dict(parse_input(text) for text in inputs)
-    swept = specs.get(name)
-    if not isinstance(swept, TensorSpec):
-        known = ", ".join(n for n, s in specs.items() if isinstance(s, TensorSpec))
-        raise KpredictError(
-            f"{entry} has no tensor input and no --dim called {name}.", f"Sweep one of: {known}."
-        )
-    changed = [
-        f"{key}={spec}"
-        for key, old in specs.items()
-        if (spec := _resized(old, swept.shape, n)) != old
-    ]
-    return replace(request, names=(entry,), inputs=(*request.inputs, *changed))
-
-
-def _resized(spec: InputSpec, shape: tuple[int | str, ...], n: int) -> InputSpec:
-    match spec:
-        case TensorSpec() if spec.shape == shape and shape:
-            rest = 1
-            for extent in shape[1:]:
-                rest *= int(extent)
-            return replace(spec, shape=(max(n // max(rest, 1), 1), *shape[1:]), stride=None)
-        case ListSpec(items, is_tuple):
-            return ListSpec(tuple(_resized(i, shape, n) for i in items), is_tuple)
-        case DictSpec(items):
-            return DictSpec(tuple((k, _resized(v, shape, n)) for k, v in items))
-    return spec
+        return replace(with_dim(request, name, n), names=(entry,))
+    return with_elements(request, entry, inputs, name, n)
 
 
 def table(name: str, rows: Sequence[tuple[int, Verification]]) -> str:

@@ -64,5 +64,24 @@ def test_a_name_that_no_input_has_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(FILE)
     with answering(1) as answered, pytest.raises(KpredictError) as error:
-        over_sizes([Request(str(file))], parse_sweep("m=1..10"), answered)
-    assert str(error.value) == "No input has a dimension called m. Named: n."
+        over_sizes([Request(str(file), dims={"n": 8})], parse_sweep("m=1..10"), answered)
+    assert error.value.message == "No dimension and no tensor input is called m."
+    assert error.value.hint == "Dimensions: n. Inputs: a, b."
+
+
+def test_an_input_gets_so_many_elements_and_those_shaped_like_it_too(tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(
+        "# kpredict: a=f32[8,4], b=f32[8,4], c=f32[4]\ndef f(a, b, c):\n    return a * b + c\n"
+        "# kpredict: x=f32[8]\ndef other(x):\n    return x + 1\n"
+    )
+    with answering(3) as answered:
+        request = Request(str(file), modes=(Mode.EAGER,))
+        found = over_sizes([request], parse_sweep("a=64,4e7"), answered)
+    assert found.entries == ((str(file), "f"),)
+    assert [r.entries[0].inputs for _, r in found.points] == [
+        ("a=f32[16,4]", "b=f32[16,4]", "c=f32[4]"),
+        ("a=f32[10000000,4]", "b=f32[10000000,4]", "c=f32[4]"),
+    ]
+    (turn,) = found.turns
+    assert 64 < turn.below < turn.above < 4e7

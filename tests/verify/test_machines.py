@@ -4,9 +4,10 @@ import pytest
 
 from kpredict.model import KpredictError
 from kpredict.request import Request
+from kpredict.sweep import parse_sweep
 from kpredict.verify.bundle import Machine
 from kpredict.verify.machines import target_of
-from kpredict.verify.sweep import parse_sweep, sized
+from kpredict.verify.sweep import sized
 
 
 @pytest.mark.parametrize(
