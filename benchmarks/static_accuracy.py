@@ -15,6 +15,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from kpredict.source.fusion import estimate
@@ -104,12 +105,15 @@ def main() -> None:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("-v", action="store_true")
+    parser.add_argument("--torch", help="the release of the rows; default the installed one")
     parser.add_argument(
         "--calls", nargs=2, metavar=("SPECS", "ROWS"), help="compare single calls as well"
     )
     parser.add_argument("--lines", action="store_true", help="compare line by line with capture")
     options = parser.parse_args()
     target = default_target()
+    if options.torch:
+        target = replace(target, torch=options.torch)
     truth = {}
     compiled = {}
     with gzip.open(options.rows) as lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,12 @@ from kpredict.model import KpredictError
 FORMATS = ("text", "json", "github", "sarif", "markdown", "junit")
 
 
+def _release(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not re.match(r"\d+\.\d+", value):
+        raise click.BadParameter(f"{value!r} is no release: write 2.13.0.")
+    return value
+
+
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH[::NAME]...]")
 @click.option(
@@ -28,6 +35,10 @@ FORMATS = ("text", "json", "github", "sarif", "markdown", "junit")
 @click.option("--ignore", multiple=True, metavar="CODES", help="Codes or prefixes to leave out.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Files or folders to leave out.")
 @click.option("--target", metavar="GPU", help="The GPU to predict for; default h100.")
+@click.option(
+    "--torch", metavar="RELEASE", callback=_release,
+    help="The torch to count for, as 2.13.0; default the installed one.",
+)  # fmt: skip
 @click.option("--chain", type=click.IntRange(2), help="KP101: kernels in a row; default 3.")
 @click.option(
     "--round-trip-mb", type=click.FloatRange(0), help="KP201: size of an array; default 64."
@@ -111,6 +122,7 @@ class _Settings:
         from kpredict.plugins import NONE, Plugins
         from kpredict.plugins import load as load_plugins
         from kpredict.request import split_path
+        from kpredict.source.infer.counting import installed_release
         from kpredict.targets import target
 
         split = [split_path(p) if p != "-" else ("-", "") for p in (paths or (".",))]
@@ -149,7 +161,9 @@ class _Settings:
         self.options = Options(
             split_codes(first(flags["select"], config.select) or (), rules()),
             split_codes(first(flags["ignore"], config.ignore) or (), rules()),
-            limits, target(first(flags["target"], config.target)), budgets, code_of_user,
+            limits,
+            target(first(flags["target"], config.target), flags["torch"] or installed_release()),
+            budgets, code_of_user,
         )  # fmt: skip
         self.files = files_of([f for f, _ in split], (*config.exclude, *flags["exclude"]))
         self.jobs: int = first(flags["jobs"], config.jobs, os.cpu_count() or 1)

@@ -7,9 +7,12 @@ view none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from kpredict.model import ITEMSIZE, Kind, Launch, Target
@@ -152,6 +155,23 @@ def _filled(a: Array, size: int, op: str) -> Array:
 
 @cache
 def default_target() -> Target:
+    """An H100 and the torch that is installed; without one, the release the rules were read in."""
     from kpredict.targets import target
 
-    return target()
+    return target(torch=installed_release())
+
+
+def installed_release() -> str | None:
+    """`2.13.0` of the torch that would be imported, read from its files and not by importing it."""
+    try:
+        spec = find_spec("torch")
+    except (ImportError, ValueError):
+        return None
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        try:
+            text = Path(folder, "version.py").read_text("utf-8")
+        except OSError:
+            continue
+        found = re.search(r"__version__\s*=\s*['\"](\d+\.\d+\.\d+)", text)
+        return found[1] if found else None
+    return None

@@ -158,6 +158,10 @@ class Library(Standard):
             self.missing(path)
         return UNKNOWN
 
+    def release(self) -> tuple[int, int]:
+        """The torch that is read for."""
+        raise NotImplementedError
+
     def transform(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         raise NotImplementedError
 
@@ -331,6 +335,8 @@ class Library(Standard):
     def _own(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         if name in ("vmap", "grad", "grad_and_value"):
             return self.transformed(name, args, kwargs)
+        if name == "release":
+            return self.release()
         if name == "taped":
             return self.note_formula(*args)
         if name == "known":

@@ -116,6 +116,10 @@ class Machine(Modules):
 
     # -- the target ------------------------------------------------------------------------
 
+    def release(self) -> tuple[int, int]:
+        major, minor = (self.target or find_target()).torch.split(".")[:2]
+        return int(major), int(minor)
+
     def attention_backend(
         self,
         query: Value,

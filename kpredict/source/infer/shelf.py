@@ -15,7 +15,7 @@ from kpredict.source.infer.values import Scope, Symbol, Value
 
 _START = re.compile(r"^(?:def|class) (\w+)|^(\w+) = ", re.M)
 _OWN = ("known", "unknown", "missing", "sync", "parameter", "buffer", "grad_enabled", "several_of",
-        "attention_backend", "one_call", "packed_buffer", "taped")  # fmt: skip
+        "attention_backend", "one_call", "packed_buffer", "taped", "release")  # fmt: skip
 """The reader's own functions, as the prelude sees them."""
 
 

@@ -215,6 +215,9 @@ def quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
     values = aten.sort(input, -1 if dim is None else dim, False)[0]
     if not isinstance(q, torch.Tensor):
         q = torch.full((), q, dtype=input.dtype, device=input.device)
+    double = release() >= (2, 14)  # ranks in double precision from then on
+    if double:
+        q = aten._to_copy(q, dtype=torch.float64)
     ranks = aten.mul(q, n)
     missing_ = aten.any(aten.ne(values, values), -1, True)
     wide = (*missing_.shape[:-1], ranks.numel())
@@ -223,6 +226,8 @@ def quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
     below = ranks.to(torch.int64)
     low = aten.gather(values, -1, below)
     weights = aten.sub(ranks, below)
+    if double:
+        weights = aten._to_copy(weights, dtype=input.dtype)
     above = aten.ceil_(ranks).to(torch.int64)
     out = aten.lerp_(low, aten.gather(values, -1, above), weights)
     return out if keepdim else out.squeeze(-1)
