@@ -103,9 +103,9 @@ def programs(
             _hold_against(name, mode, phase, row, plan, tallies[mode], misses)
     tallies["breaks"] = Tally()
     for name in names:
-        row = truth[name].get((Mode.COMPILED, Phase.FORWARD))
-        if row is not None and name in first:
-            _hold_breaks(name, row, first[name], tuple(Phase), tallies["breaks"], misses)
+        forward = truth[name].get((Mode.COMPILED, Phase.FORWARD))
+        if forward is not None and name in first:
+            _hold_breaks(name, forward, first[name], tuple(Phase), tallies["breaks"], misses)
     asked = [
         replace(_request(folder / n, truth[n]), modes=(Mode.COMPILED,), compile_optimizer=True)
         for n in names

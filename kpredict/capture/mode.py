@@ -64,6 +64,10 @@ class Listener(Protocol):
 
     def sync(self, what: str) -> None: ...
 
+    def kernel(
+        self, name: str, reads: Sequence[torch.Tensor], writes: Sequence[torch.Tensor]
+    ) -> None: ...
+
 
 def _decomposes(func: OpOverload) -> bool:
     has_kernel = partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())

@@ -19,7 +19,8 @@ from kpredict.capture.values import ANSWERS, Values
 from kpredict.model import Op, Phase, Span
 
 _NEVER_USERS = (
-    torch.__path__[0], str(Path(__file__).parents[1]), "<frozen", "<string>", "<eval_with_key>", "<region",
+    torch.__path__[0], str(Path(__file__).parents[1]), "<frozen", "<string>", "<eval_with_key>",
+    "<region",
 )  # fmt: skip
 _STDLIB = sysconfig.get_path("stdlib")
 _CALL_MODULE = torch.nn.Module._call_impl.__code__
@@ -122,6 +123,23 @@ class Recorder:
             op = Op(
                 "kpredict.synchronize.default", {"what": what}, (), place.span, place.module,
                 self.phase, self._count, place.stack,
+            )  # fmt: skip
+            self._count += 1
+            self.items[self.phase].append(op)
+
+    def kernel(
+        self, name: str, reads: Sequence[torch.Tensor], writes: Sequence[torch.Tensor]
+    ) -> None:
+        """A launch of a kernel of the user's own, kept in order as an op of its own."""
+        if self.active:
+            place = self._here()
+            args = {
+                "name": name, "reads": tuple(map(self.converter.tensor, reads)),
+                "writes": tuple(map(self.converter.tensor, writes)),
+            }  # fmt: skip
+            op = Op(
+                "kpredict.triton_kernel.default", args, (), place.span, place.module, self.phase,
+                self._count, place.stack,
             )  # fmt: skip
             self._count += 1
             self.items[self.phase].append(op)

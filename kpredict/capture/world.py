@@ -6,7 +6,7 @@ inner entry joins the outer world) and can be entered many times in one process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 
@@ -23,6 +23,7 @@ from kpredict.capture.profilers import unmeasured
 from kpredict.capture.recorder import Recorder
 from kpredict.capture.routes import cuda_routes
 from kpredict.capture.tensors import dataless_tensors
+from kpredict.capture.triton_kernels import triton_kernels
 from kpredict.capture.values import Values
 from kpredict.model import Target
 from kpredict.targets import target as find_target
@@ -39,6 +40,11 @@ class World:
 
     def on_sync(self, what: str) -> None:
         self.mode.listener.sync(what)
+
+    def on_kernel(
+        self, name: str, reads: Sequence[torch.Tensor], writes: Sequence[torch.Tensor]
+    ) -> None:
+        self.mode.listener.kernel(name, reads, writes)
 
 
 _current: ContextVar[World | None] = ContextVar("kpredict_world", default=None)
@@ -92,6 +98,7 @@ def pretend_cuda(target: str | Target | None = None) -> Iterator[World]:
             stack.enter_context(unmeasured(world.mode))
             stack.enter_context(_foreach_takes_fakes())
             stack.enter_context(undetected())
+            stack.enter_context(triton_kernels(profile, world.on_kernel))
             stack.enter_context(world.mode)
             yield world
     finally:

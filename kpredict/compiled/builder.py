@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ class Builder:
         self._regions = regions
         self._open: list[Region] = []
         self._timed = timed
+        self._calls: set[Any] = set()
         self._inplace: dict[str, str] = {}
         self._whys: dict[tuple[str, str], tuple[str, tuple[Any, ...]]] = {}
 
@@ -80,7 +81,9 @@ class Builder:
             original(scheduler, node)
             if self._open:
                 nodes = self._open[-1].nodes
-                nodes.append(describe(node))
+                if not nodes:
+                    self._calls = call_origins(scheduler)
+                nodes.append(describe(node, self._calls))
                 _wrapper().writeline(f"_kpredict_reach({len(nodes) - 1})")
 
         return enter_context
@@ -154,14 +157,28 @@ def _wrapper() -> Any:
     return V.graph.wrapper_code
 
 
-def describe(node: Any) -> Node:
-    """A scheduler node as a value."""
+def call_origins(scheduler: Any) -> set[Any]:
+    """The fx nodes that the schedule's extern nodes call."""
+    order = scheduler.origin_to_index
+    return {
+        max(origins, key=lambda o: order.get(o, 0))
+        for node in scheduler.nodes
+        if node.is_extern() and node.node is not None and (origins := node.node.get_origins())
+    }
+
+
+def describe(node: Any, calls: Collection[Any] = ()) -> Node:
+    """A scheduler node as a value; `calls` are fx nodes that others of the schedule call."""
     parts = tuple(n.get_name() for n in node.get_nodes())
     order = node.scheduler.origin_to_index
     origins = sorted(
         {o for part in node.get_nodes() if part.node is not None for o in part.node.get_origins()},
         key=lambda origin: order.get(origin, 0),
     )
+    if node.is_extern():  # what its inputs came from is theirs, not the call's
+        origins = origins[-1:]
+    else:  # and an input that is made for a call is not the call
+        origins = [o for o in origins if o not in calls] or origins
     device = node.get_device()
     return Node(
         name=node.get_name(),

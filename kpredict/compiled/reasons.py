@@ -197,6 +197,9 @@ def _why(writer: Made, reader: Made, breaks: Sequence[str]) -> tuple[str, str]:
         if side.launch.kind is Kind.LIBRARY:
             return "library-call", f"{_what(side)} is a library call"
     for side in (writer, reader):
+        if side.node is not None and any("triton_kernel_wrapper" in op for op in side.node.ops):
+            return "user-kernel", f"{side.launch.name} is a Triton kernel of the user's own"
+    for side in (writer, reader):
         if side.node is None or side.node.kind == "extern":
             if side.launch.name.startswith("triton_"):
                 continue

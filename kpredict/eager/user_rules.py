@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
+from kpredict.eager.launches import accesses
 from kpredict.eager.registry import own_rule, user_rule
 from kpredict.model import Basis, Count, Kind, KpredictError, Launch, Op, Target, Tensor
 
@@ -93,6 +94,9 @@ class _Rows:
             return
         stated = [_launch(text) for text in row.launches]
         like = own if len(own) == len(stated) else [*own[:1]]
+        if ours is None and len(stated) == 1:  # one kernel does all of it
+            results = accesses(t for t in op.outputs if isinstance(t, Tensor))
+            like = [replace(stated[0], reads=accesses(op.inputs), writes=results)]
         for i, launch in enumerate(stated):
             arrays_of = like[i] if i < len(like) else None
             yield replace(

@@ -6,6 +6,7 @@ Names and counts are those torch 2.13.0 was seen to launch on an H100.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -220,7 +221,7 @@ def _in(function: Callable[..., Any]) -> Callable[..., Any]:
     import kpredict
 
     file = f"{kpredict.__path__[0]}/compiled/builder.py"
-    return type(function)(
+    return FunctionType(
         function.__code__.replace(co_filename=file), function.__globals__, function.__name__
     )
 
