@@ -50,6 +50,25 @@ def _table(found: Comparison, file: str, name: str, style: Style) -> Iterator[st
         table.append([_label(found, label), *cells])
     yield from aligned(table, style)
     yield from _doubts(entries, style)
+    too_big = [
+        _label(found, label)
+        for (label, report), entry in zip(found.points, entries, strict=True)
+        if entry is not None and _largest(entry) > report.target.memory << 20
+    ]
+    if too_big:
+        told = f"  one launch alone touches more than the GPU's memory: {listed(too_big)}"
+        yield style.paint(told, YELLOW)
+
+
+def _largest(entry: Entry) -> int:
+    """Bytes of the arrays of the launch that has most of them at a time."""
+    sizes = (
+        sum({a.tensor.storage: a.tensor.nbytes for a in (*x.reads, *x.writes)}.values())
+        for phases in entry.plans.values()
+        for _, plan in phases
+        for x in plan.launches
+    )
+    return max(sizes, default=0)
 
 
 def _cells(entry: Entry | None, modes: Sequence[Mode], target: Target, columns: int) -> list[str]:

@@ -58,6 +58,14 @@ def test_a_sentence_for_each_size_at_which_it_turns(sizes: Comparison) -> None:
     )
 
 
+def test_a_size_that_no_memory_holds_is_marked(sizes: Comparison) -> None:
+    label, report = sizes.points[1]
+    small = replace(report, target=replace(report.target, memory=1))
+    text = render(replace(sizes, points=(sizes.points[0], (label, small))))
+    assert "one launch alone touches more than the GPU's memory: 10,000\n" in text
+    assert "memory: " not in render(sizes)
+
+
 def test_it_fits_the_schema(targets: Comparison, sizes: Comparison) -> None:
     def schema(name: str) -> dict[str, object]:
         text = files("kpredict.report").joinpath(f"{name}.schema.json").read_text()
