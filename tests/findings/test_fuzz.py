@@ -1,11 +1,16 @@
 """Any input is an answer: mutated real files never crash the check and never hang it.
 
+Half of the files are mutated as text, which mostly makes them no Python; the other half have
+expressions grafted from elsewhere, which keeps them Python that makes little sense.
+
 The default run is short; `KPREDICT_FUZZ_SECONDS=60` runs for a minute, as continuous integration
 does.
 """
 
 from __future__ import annotations
 
+import ast
+import copy
 import os
 import random
 import time
@@ -82,6 +87,16 @@ WORDS = (
     "print(x)",
     "x.item()",
 )
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
 EVERYTHING = Options(select=("ALL",))
 SLOWEST = 60.0  # seconds for one small file; machines that run tests may be busy
 
@@ -107,6 +122,42 @@ def mutated(rng: random.Random) -> str:
     return text
 
 
+TREES = [ast.parse(text) for text in SEEDS]
+GRAFTS = [
+    node
+    for tree in (*TREES, *(ast.parse(w, mode="eval") for w in WORDS if _is_expression(w)))
+    for node in ast.walk(tree)
+    if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", None), (ast.Load, type(None)))
+]  # fmt: skip
+
+
+class Graft(ast.NodeTransformer):
+    """Replaces some expressions by others."""
+
+    def __init__(self, rng: random.Random, share: float) -> None:
+        self.rng, self.share = rng, share
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if (
+            isinstance(node, ast.expr)
+            and not isinstance(node, (ast.Starred, ast.Slice, ast.FormattedValue, ast.JoinedStr))
+            and isinstance(getattr(node, "ctx", None), (ast.Load, type(None)))
+            and self.rng.random() < self.share
+        ):
+            return copy.deepcopy(self.rng.choice(GRAFTS))
+        found: ast.AST = super().visit(node)
+        return found
+
+
+def grafted(rng: random.Random) -> str:
+    tree = copy.deepcopy(rng.choice(TREES))
+    size = sum(isinstance(n, ast.expr) for n in ast.walk(tree))
+    try:
+        return ast.unparse(Graft(rng, min(0.3, rng.randint(1, 6) / max(size, 1))).visit(tree))
+    except (ValueError, TypeError, AttributeError):  # what cannot stand there
+        return ""
+
+
 def seconds() -> float:
     return float(os.environ.get("KPREDICT_FUZZ_SECONDS", "5"))
 
@@ -117,7 +168,7 @@ def test_mutated_files() -> None:
     end = time.monotonic() + seconds()
     n = 0
     while time.monotonic() < end:
-        text = mutated(rng)
+        text = mutated(rng) if n % 2 else grafted(rng)
         start = time.monotonic()
         try:
             checked = check_text(text, "fuzz.py", EVERYTHING)

@@ -2,7 +2,8 @@
 
 What it means
 -------------
-`.item()`, `float(t)`, `bool(t)`, `if t:`, `print(t)` or `.tolist()` of an array on the GPU.
+`.item()`, `float(t)`, `bool(t)`, `if t:`, `print(t)` or `.tolist()` of an array on the GPU; also an
+array of one number as an index (`x[i]`) or a bound (`x[:n]`).
 
 Why it costs
 ------------
@@ -55,6 +56,16 @@ def total(xs: list[torch.Tensor]):
         s += x.sum().item()
     return s
 """,
+    """\
+import torch
+
+# kpredict: x=f32[8,4], wanted=i64[3]
+def rows(x, wanted):
+    out = []
+    for i in wanted:
+        out.append(x[i])
+    return out
+""",
 )
 GOOD = (
     """\
@@ -72,6 +83,15 @@ def f(x: torch.Tensor):
         x = x + n
     return x
 """,
+    """\
+import torch
+
+def rows(x: torch.Tensor, wanted: list[int]):
+    out = []
+    for i in wanted:
+        out.append(x[i] + x[:i].sum())
+    return out
+""",
 )
 _READS = {
     "item": ".item()", "__float__": "float()", "__int__": "int()", "bool": "the truth value",
@@ -88,11 +108,21 @@ def check(file: File) -> Iterator[Finding]:
                 continue
             looped = file.loop_at(item.place.line) is not None
             where = "in every round of a loop" if looped else "on a hot path"
+            said = _said(item.what, file.source(item.place.line))
             yield file.finding(
-                __name__, item.place, f"{_READS[item.what]} of an array on the GPU makes the host "
-                f"wait, {where}", function=read.name,
+                __name__, item.place, f"{said} on the GPU makes the host wait, {where}",
+                function=read.name,
                 confidence=Confidence.CERTAIN if sure else Confidence.LIKELY,
             )  # fmt: skip
+
+
+def _said(what: str, source: str) -> str:
+    """The read as it stands in the source: an index and a bound have no word of their own."""
+    if what == "item" and "item(" not in source:
+        return "an index that is an array"
+    if what == "__int__" and "int(" not in source:
+        return "a bound or number that is an array"
+    return f"{_READS[what]} of an array"
 
 
 def _items(items: tuple[Item, ...], sure: bool) -> Iterator[tuple[Sync, bool]]:
