@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import click
 
 from kpredict.model import KpredictError
+from kpredict.session.warm import collect_seldom
 
 PACKAGE = "kpredict.commands"
 _FIRST = ("show", "check", "verify", "trace", "diff")  # the order of `--help`; the rest by name
@@ -70,6 +71,7 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
+    collect_seldom()
     try:
         code = cli.main(args, prog_name="kpredict", standalone_mode=False)
         sys.stdout.flush()

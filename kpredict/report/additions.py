@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kpredict.model import Entry, Kind, Launch, Mode, Phase, Plan
+from kpredict.model import Barrier, Entry, Kind, Launch, Mode, Phase, Plan
 from kpredict.report.launches import short_op
 from kpredict.report.quantities import listed, plural
 
@@ -70,10 +70,15 @@ def _of_phase(file: str, phase: Phase, eager: Plan, compiled: Plan) -> Iterator[
             line = max(lines, key=lambda n: spare.get(n, 0))
             spare[line] = spare.get(line, 0) - _likely(launch)
             taken.setdefault(line, []).append(i)
+    by_producer: dict[int, list[Barrier]] = {}
+    for barrier in compiled.barriers:
+        by_producer.setdefault(barrier.producer, []).append(barrier)
     for line, left in spare.items():
         if left < 0 and line in eager_count:
             n = eager_count[line]
-            why = _why(compiled, sorted(taken[line]), calls[line])
+            here = dict.fromkeys(sorted(taken[line]))
+            inside = [b for i in here for b in by_producer.get(i, ()) if b.consumer in here]
+            why = _why([compiled.launches[i] for i in here], inside, calls[line])
             yield Addition(line, phase, n, n - left, why)
 
 
@@ -85,26 +90,23 @@ def _likely(launch: Launch) -> int:
     return launch.count.lo if launch.expected is None else launch.expected
 
 
-def _why(plan: Plan, here: Sequence[int], eager: Sequence[Launch]) -> str:
-    """Everything that makes kernels out of fewer, the surest first."""
+def _why(here: Sequence[Launch], inside: Sequence[Barrier], eager: Sequence[Launch]) -> str:
+    """Everything that makes kernels out of fewer, the surest first; `inside` are the barriers
+    between launches that are `here`."""
     said: dict[str, None] = {}
     helped: set[str] = set()
-    for launch in (plan.launches[i] for i in here):
+    for launch in here:
         if launch.because and launch.region and launch.kind is Kind.KERNEL and _is_made(launch):
             helped.update(launch.ops)
             if not launch.because.startswith("the bias"):  # eager has a kernel for it too
                 said[launch.because] = None
-    sizes = {
-        b.detail: None
-        for b in plan.barriers
-        if b.reason == "split-reduction" and b.producer in here and b.consumer in here
-    }
+    sizes = {b.detail: None for b in inside if b.reason == "split-reduction"}
     if sizes:
         told = listed([d for d in sizes if d], 2)
         said["a long reduction is split in two kernels" + (f" ({told})" if told else "")] = None
-    rest = [plan.launches[i] for i in here if not helped.intersection(plan.launches[i].ops)]
+    rest = [launch for launch in here if not helped.intersection(launch.ops)]
     said |= dict.fromkeys(_written_out(rest, eager))
-    return "; ".join(said) or _by_barriers(plan, here)
+    return "; ".join(said) or _by_barriers(inside)
 
 
 def _written_out(launches: Sequence[Launch], eager: Sequence[Launch]) -> Iterator[str]:
@@ -152,7 +154,6 @@ def _by_op(launches: Iterable[Launch | None]) -> dict[str, list[int]]:
     return found
 
 
-def _by_barriers(plan: Plan, here: Sequence[int]) -> str:
-    inside = [b for b in plan.barriers if b.producer in here and b.consumer in here]
+def _by_barriers(inside: Sequence[Barrier]) -> str:
     reasons = list(dict.fromkeys(f"fusion/{b.reason}" for b in inside))
     return f"its parts do not fuse ({listed(reasons, 3)})" if reasons else "its parts do not fuse"

@@ -16,10 +16,11 @@ def array_names(plan: Plan, known: Mapping[int, str]) -> dict[int, str]:
     between = {trip.tensor.storage for trip in plan.round_trips}
     kinds: dict[int, str] = {}
     for launch in plan.launches:
+        writes = frozenset(launch.writes)
         for access in (*launch.reads, *launch.writes):
             storage = access.tensor.storage
             if storage not in known and storage not in kinds:
-                written = access in launch.writes
+                written = access in writes
                 kinds[storage] = "tmp" if storage in between else "out" if written else "in"
     names = {s: known[s] for s in _storages(plan) if s in known}
     for kind in ("in", "tmp", "out"):

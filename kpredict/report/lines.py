@@ -120,12 +120,13 @@ def elsewhere(entry: Entry) -> list[Group]:
 def shown_lines(entry: Entry, found: Mapping[int, Row], whole: bool = False) -> list[int]:
     """The lines to print: the functions that do something, long ones around what they do."""
     total = len(entry.source.splitlines())
-    blocks = _blocks(entry.source)
+    around = _innermost(_blocks(entry.source))
     wanted: set[int] = set()
     if entry.line and not entry.name.startswith("<"):
         wanted.add(entry.line)
     for line in (n for n in found if n != NOWHERE):
-        first, last = _innermost(blocks, line, total)
+        outside = (1, total) if total < _SHORT else (max(1, line - 1), min(total, line + 1))
+        first, last = around.get(line, outside)
         if whole or last - first < _SHORT:
             wanted.update(range(first, last + 1))
         else:
@@ -147,8 +148,9 @@ def _blocks(source: str) -> list[tuple[int, int]]:
     ]
 
 
-def _innermost(blocks: list[tuple[int, int]], line: int, total: int) -> tuple[int, int]:
-    around = [b for b in blocks if b[0] <= line <= b[1]]
-    if around:
-        return min(around, key=lambda b: b[1] - b[0])
-    return (1, total) if total < _SHORT else (max(1, line - 1), min(total, line + 1))
+def _innermost(blocks: list[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """The shortest block around each line that is in one."""
+    found: dict[int, tuple[int, int]] = {}
+    for first, last in sorted(blocks, key=lambda b: b[0] - b[1]):
+        found |= dict.fromkeys(range(first, last + 1), (first, last))
+    return found
