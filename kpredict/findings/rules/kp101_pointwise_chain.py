@@ -23,7 +23,8 @@ How it is counted
 Pointwise ops joined by data in one straight run of a function, each one kernel in eager mode;
 views between them cost nothing and do not interrupt. A library call, a reduction or a read by the
 host ends a chain. Reported from `chain` kernels on (default 3), not inside functions that are
-given to torch.compile.
+given to torch.compile. A cast that may be none (the dtype is not known) is not counted, and checks
+that one of PyTorch's own functions makes on single numbers are no chain.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from collections.abc import Iterator
 from kpredict.findings.finding import Finding
 from kpredict.findings.reading import File
 from kpredict.findings.rules._patterns import chains, lines, sequences, span
+from kpredict.source.infer.trace import Step
 
 BAD = (
     """\
@@ -56,7 +58,24 @@ import torch
 def scale(x: torch.Tensor):
     return x.view(-1) * 2
 """,
+    """\
+import torch
+
+def scale(x: torch.Tensor):
+    return (x * 2 + 1).float()
+""",
+    """\
+import torch
+
+def draw(p: torch.Tensor):
+    return torch.multinomial(p, 1)
+""",
 )
+
+
+def _is_check(step: Step) -> bool:
+    """Inside a call of PyTorch's own, on single numbers: what `torch.multinomial` asserts."""
+    return not step.direct and all(a.numel == 1 for a in step.results)
 
 
 def check(file: File) -> Iterator[Finding]:
@@ -66,6 +85,9 @@ def check(file: File) -> Iterator[Finding]:
         for run in sequences(read.items):
             for whole in chains(run):
                 chain = [s for s in whole if file.is_own(read, s.place)]
+                if len(chain) < file.limits.chain or all(map(_is_check, chain)):
+                    continue
+                chain = [s for s in chain if file.kernels(s).lo]
                 if len(chain) < file.limits.chain:
                     continue
                 first, last = span(chain)

@@ -65,6 +65,7 @@ def check(file: File) -> Iterator[Finding]:
                 and file.is_own(read, i.place)
                 and is_pointwise(i)
                 and i.results
+                and file.kernels(i).lo
                 and all(a.numel == 1 for a in (*i.arrays, *i.results))
             ]
             places = {(s.place.line, s.place.column) for s in tiny}
