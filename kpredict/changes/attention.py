@@ -151,7 +151,7 @@ def _contracts(term: Term, at: int) -> bool:
 
 def _may_be_scalar(term: Term, reading: Reading) -> bool:
     """A number, or a name that may hold one: should it hold an array, the call says so."""
-    if term.op in ("pow", "sqrt", "rsqrt"):
+    if term.op in ("pow", "root"):
         return _may_be_scalar(term["self"], reading)
     return term.op == "leaf" or _is_scalar(term, reading)
 
@@ -160,7 +160,7 @@ def _is_scalar(term: Term, reading: Reading) -> bool:
     """Whether a factor is surely a Python number: made of sizes, or by the constructor."""
     if term.is_number:
         return True
-    if term.op in ("pow", "sqrt", "mul", "div", "rsqrt"):
+    if term.op in ("pow", "root", "mul", "div"):
         return all(_is_scalar(a, reading) for a in term.args.values())
     node = term.node
     if term.op == "leaf" and term.key is not None and term.key[0].startswith("self."):
@@ -201,7 +201,7 @@ def _is_default_scale(found: Attention, reading: Reading) -> bool:
         return False
     factor = (*found.over, *found.under)[0]
     wanted = -0.5 if found.over else 0.5
-    root = "rsqrt" if found.over else "sqrt"
+    root = "" if found.over else "root"
     if factor.op != root and not (factor.op == "pow" and is_near(factor.get("exponent"), wanted)):
         return False
     size = factor["self"].node

@@ -20,7 +20,12 @@ from kpredict.changes.writing import removal, stands_alone
 from kpredict.model import GraphBreak
 
 _SETTING = re.compile(r"torch\._dynamo\.config\.(capture_\w+) = True")
+_SETTINGS = {
+    "Tensor.item()": "capture_scalar_outputs",
+    "Dynamic shape operator": "capture_dynamic_output_shape_ops",
+}
 _SPOKEN = frozenset("debug info warning warn error exception critical log".split())
+_NUMBERS = frozenset(("int", "bool", "range", "str", "round"))
 _GUARD = "if not {torch}.compiler.is_compiling(): "
 
 
@@ -232,10 +237,17 @@ def _without_reads(node: ast.expr, r: Reading) -> str:
 
 
 def _reads_in(node: ast.AST) -> list[ast.Call]:
+    """Calls of `.item()` whose result need not be a number of Python's."""
+    numbers = {
+        a
+        for n in ast.walk(node)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in _NUMBERS
+        for a in n.args
+    }
     return [
         n
         for n in ast.walk(node)
-        if isinstance(n, ast.Call) and not n.args and not n.keywords
+        if isinstance(n, ast.Call) and not n.args and not n.keywords and n not in numbers
         and isinstance(n.func, ast.Attribute) and n.func.attr == "item"
     ]  # fmt: skip
 
@@ -262,9 +274,12 @@ def _without_item(b: _Broken) -> Iterator[Change]:
 def _settings(b: _Broken) -> Iterator[Change]:
     found = _SETTING.search(b.reason)
     torch = b.reading.names.spell("torch")
-    if found is None or torch is None:
+    setting = found[1] if found is not None else next(
+        (s for said, s in _SETTINGS.items() if said in b.reason), None
+    )  # fmt: skip
+    if setting is None or torch is None:
         return
-    name = f"{torch}._dynamo.config.{found[1]} = True"
+    name = f"{torch}._dynamo.config.{setting} = True"
     at = after_imports(b.reading)
     if at is not None:
         yield _change(b, name, [Edit(at, at, f"{name}\n")], "same result; a setting of the process")

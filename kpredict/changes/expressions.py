@@ -32,7 +32,7 @@ _NUMBERS = {
     "math.pi": math.pi, "torch.pi": math.pi, "numpy.pi": math.pi, "math.inf": math.inf,
     "torch.inf": math.inf, "numpy.inf": math.inf, "math.e": math.e,
 }  # fmt: skip
-_SCALAR = {"math.sqrt": "sqrt", "numpy.sqrt": "sqrt", "math.exp": "exp", "math.log": "log",
+_SCALAR = {"math.sqrt": "root", "numpy.sqrt": "root", "math.exp": "exp", "math.log": "log",
            "math.pow": "pow", "torch.tensor": "contiguous"}  # fmt: skip
 PURE = frozenset(
     "size numel dim len float int bool stride range isinstance ndimension finfo sqrt arange "
@@ -212,7 +212,9 @@ class Evaluator:
             found = operation(node, _SCALAR[path], operands, keywords)
             if found is not None and found.op == "contiguous" and operands[0].is_number:
                 return const(node, operands[0].value)  # torch.tensor(0.5)
-            return found or Term(node, "opaque")
+            if found is not None and (found.is_const or found.op == "root"):
+                return found  # of a number, as `math.sqrt(q.size(-1))`
+            return Term(node, "opaque")
         if path == "torch.einsum" and len(operands) == 3 and not keywords:
             parts = {"self": operands[1], "other": operands[2]}
             return Term(node, "einsum", parts, value=operands[0].value)

@@ -71,6 +71,8 @@ class _Loop:
     def rewritten(self) -> list[str]:
         """The statements in the loop's place."""
         sources = self._sources()
+        if self._read_outside():
+            raise _NotSo
         body, condition = self._body()
         if condition and len(sources) > 1:
             raise _NotSo
@@ -84,6 +86,22 @@ class _Loop:
         if not calls:
             raise _NotSo
         return [*lines, *calls]
+
+    def _read_outside(self) -> bool:
+        """Whether something else may read what the loop leaves in its variables."""
+        mine = set(ast.walk(self.node))
+        others = {
+            n
+            for other in ast.walk(self.reading.node)
+            if isinstance(other, ast.For) and other not in mine and self._names(other.target)
+            and self.node not in set(ast.walk(other))
+            for n in ast.walk(other)
+        }  # fmt: skip
+        return any(n not in mine and n not in others for n in self._names(self.reading.node))
+
+    def _names(self, node: ast.AST) -> list[ast.Name]:
+        """Where a node names a variable of the loop."""
+        return [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in self.lists]
 
     def _sources(self) -> dict[str, str]:
         """What each variable runs over."""

@@ -29,7 +29,8 @@ class Site:
 @dataclass(slots=True, eq=False)
 class Reading:
     """One function. `loads` are the names it reads with what they were bound to, `captured` those
-    that functions inside it see too."""
+    that functions inside it see too; `blocks` is the list a statement stands in, `contexts` are the
+    `with` statements around it."""
 
     name: str
     node: Def
@@ -42,6 +43,7 @@ class Reading:
     terms: Mapping[ast.expr, Term] = field(default_factory=dict)
     captured: set[str] = field(default_factory=set)
     blocks: dict[ast.stmt, list[ast.stmt]] = field(default_factory=dict)
+    contexts: dict[ast.stmt, tuple[ast.stmt, ...]] = field(default_factory=dict)
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """(start, end) of a node, in characters of the text."""

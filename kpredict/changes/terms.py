@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 UNARY = "exp log sqrt rsqrt erf tanh sigmoid neg square abs log1p expm1 reciprocal float half"
-UNARY += " bfloat16 double long contiguous T mT t dtype values item"
+UNARY += " root bfloat16 double long contiguous T mT t dtype values item"
 
 _SIGNATURES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(UNARY.split(), ()),
@@ -173,8 +173,8 @@ def _folded(node: ast.expr, name: str, args: Mapping[str, Term]) -> Term:
 _FOLDED: Mapping[str, Any] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
     "div": lambda a, b: a / b, "pow": lambda a, b: a**b, "neg": lambda a: -a,
-    "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "rsqrt": lambda a: a**-0.5,
-    "reciprocal": lambda a: 1 / a,
+    "sqrt": math.sqrt, "root": math.sqrt, "exp": math.exp, "log": math.log,
+    "rsqrt": lambda a: a**-0.5, "reciprocal": lambda a: 1 / a,
 }  # fmt: skip
 
 

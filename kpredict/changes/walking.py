@@ -40,6 +40,7 @@ class _Walk:
         node = reading.node
         stored = frozenset(_set_attributes(node))
         self.versions = 0
+        self.contexts: tuple[ast.stmt, ...] = ()
         self.evaluator = Evaluator(reading.names, reading.owner, {}, self.mutate, stored)
         a = node.args
         given = [*a.posonlyargs, *a.args, *a.kwonlyargs, *(x for x in (a.vararg, a.kwarg) if x)]
@@ -110,6 +111,7 @@ class _Walk:
     def block(self, statements: list[ast.stmt]) -> None:
         for s in statements:
             self.reading.blocks[s] = statements
+            self.reading.contexts[s] = self.contexts
             self.statement(s)
 
     def value(self, node: ast.expr, s: ast.stmt) -> Term:
@@ -153,7 +155,9 @@ class _Walk:
                     self.value(item.context_expr, s)
                     if item.optional_vars is not None:
                         self.lose(item.optional_vars)
+                self.contexts = (*self.contexts, s)
                 self.block(body)
+                self.contexts = self.contexts[:-1]
             case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
                 self.branches([[*body, *orelse], *(h.body for h in handlers), []])
                 self.block(final)

@@ -8,7 +8,7 @@ variable has another value by then or something would run twice or not at all.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kpredict.changes.change import Edit
@@ -89,6 +89,8 @@ def rewrite(site: Site, say: Callable[[Writer], str]) -> tuple[tuple[Edit, ...],
             text = " ".join(say(writer).split())
         except CannotSay:
             continue
+        if not _in_one_context(site, text):
+            continue
         gone = _unneeded(site, assigned, text, writer)
         if any(b.statement not in gone for b in _differing(site.env, env)):
             continue
@@ -100,14 +102,27 @@ def rewrite(site: Site, say: Callable[[Writer], str]) -> tuple[tuple[Edit, ...],
     return None
 
 
-def _assignments(site: Site) -> set[ast.stmt]:
-    """The assignments that the site's expression is made of."""
+def _in_one_context(site: Site, text: str) -> bool:
+    """Whether all that is replaced ran under the same `with` statements: without gradients, or
+    under autocast, it is something else. What the new expression names is not replaced."""
+    contexts = site.reading.contexts
+    return all(
+        contexts[s] == contexts[site.statement] for s in _assignments(site, frozenset(_names(text)))
+    )
+
+
+def _names(text: str) -> set[str]:
+    return {n.id for n in ast.walk(_parsed(text)) if isinstance(n, ast.Name)}
+
+
+def _assignments(site: Site, but: Collection[str] = ()) -> set[ast.stmt]:
+    """The assignments that the site's expression is made of, but for those to some names."""
     found: set[ast.stmt] = set()
     todo: list[ast.AST] = [site.node]
     while todo:
         for binding in _read_in(todo.pop(), site.reading):
             s = binding.statement
-            if s is not None and s not in found:
+            if s is not None and s not in found and binding.name not in but:
                 found.add(s)
                 todo.append(s)
     return found
@@ -153,7 +168,7 @@ def _differing(env: Mapping[str, Binding], other: Mapping[str, Binding]) -> list
 def _unneeded(site: Site, assigned: set[ast.stmt], text: str, writer: Writer) -> set[ast.stmt]:
     """Those of the assignments that nothing reads once `text` stands at the site."""
     reading = site.reading
-    said = {n.id for n in ast.walk(_parsed(text)) if isinstance(n, ast.Name)}
+    said = _names(text)
     kept_names = {b.statement for name, b in writer.env.items() if name in said}
     gone = {s for s in assigned if s not in kept_names and stands_alone(s, reading)}
     while True:

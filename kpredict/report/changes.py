@@ -51,7 +51,7 @@ def _details(outcome: Outcome) -> Iterator[str]:
 def effect(outcome: Outcome, titles: Mapping[Mode, str] = TITLES) -> str:
     """`eager 12 → 8 kernels, compiled 3 → 3; 4 round trips, 24 MB less`."""
     if outcome.failure:
-        return f"cannot be told: {outcome.failure}"
+        return f"the changed program fails: {outcome.failure.replace('FakeTensor', 'Tensor')}"
     modes = [m for m in Mode if m in outcome.after]
     counts = [
         f"{titles[m]} {_kernels(outcome.before[m])} → {_kernels(outcome.after[m])}" for m in modes

@@ -146,3 +146,45 @@ class M:
         return self.x * s
 """
     assert not [g for r in read(text, ast.parse(text)) for g in find(r)]
+
+
+def offered(text: str) -> list[Change]:
+    return [c for r in read(text, ast.parse(text)) for group in find(r) for c in group]
+
+
+def test_what_ran_without_gradients_is_not_replaced() -> None:
+    text = """\
+import torch
+import torch.nn.functional as F
+
+def f(x):
+    m = x.mean(-1, keepdim=True)
+    with torch.no_grad():
+        v = x.var(-1, keepdim=True, unbiased=False)
+    return (x - m) / torch.sqrt(v + 1e-5)
+"""
+    assert not offered(text)
+    assert offered(text.replace("    with torch.no_grad():\n        v", "    v"))
+
+
+def test_an_operand_may_come_from_another_context() -> None:
+    text = """\
+import torch
+
+def f(net, z):
+    with torch.no_grad():
+        x = net(z)
+    return x * torch.sigmoid(x)
+"""
+    assert "return torch.nn.functional.silu(x)" in only(text)
+
+
+def test_arrays_of_numpy_are_left_alone() -> None:
+    text = """\
+import numpy as np
+import torch
+
+def f(x):
+    return x / np.sqrt((x ** 2).mean(axis=-1, keepdims=True) + 1e-6)
+"""
+    assert not offered(text)

@@ -36,6 +36,9 @@ LOOPS = {
     "a number of the array": ("for p in a.parameters():\n    p *= p.numel()", None),
     "a running number": ("k = 1\nfor p in a.parameters():\n    p *= k\n    k = k + 1", None),
     "freezing": ("for p in a.parameters():\n    p.requires_grad_(False)", None),
+    "read afterwards": ("for p in a.parameters():\n    p -= lr\nprint(p)", None),
+    "two loops": ("for p in a.parameters():\n    p -= lr\nfor p in b.parameters():\n    print(p)",
+                  "_foreach_sub_(ps, lr)"),
     "leaving": ("for p in a.parameters():\n    p -= lr\n    break", None),
 }  # fmt: skip
 
