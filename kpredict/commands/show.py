@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -22,14 +22,11 @@ from kpredict.commands._options import (
     target_options,
     use_color,
 )
+from kpredict.commands._progress import Progress
 from kpredict.config import first
 from kpredict.model import Comparison, Entry, Failure, KpredictError, Report
-from kpredict.request import Request
 from kpredict.sweep import parse_sweep
 from kpredict.targets import parse_targets
-
-if TYPE_CHECKING:
-    from kpredict.session.messages import Answer
 
 
 @click.command()
@@ -130,11 +127,10 @@ def _analysed(
     what_if: bool, cache: bool | None, verbose: int,
 ) -> Report | Comparison:  # fmt: skip
     """One report, or one for each target or size."""
-    from kpredict.changes.predict import MOST
     from kpredict.changes.predict import what_if as predict_changes
     from kpredict.session.ask import answering
     from kpredict.session.remember import Memory
-    from kpredict.session.vary import MOST_CHILDREN, over_sizes, over_targets
+    from kpredict.session.vary import over_sizes, over_targets
 
     if targets and sweep:
         raise KpredictError("--targets and --sweep vary one thing each.", "Give one of them.")
@@ -145,46 +141,16 @@ def _analysed(
     asked = requests(paths, **flags)
     several = parse_targets(targets) if targets else ()
     sizes = parse_sweep(sweep) if sweep else None
-    more = 1 + MOST if what_if else 1
-    children = len(asked) * (len(several) or (sizes and len(sizes.sizes) + MOST_CHILDREN) or more)
-    shown = Progress(asked, verbose > 0)
-    remembers = first(cache, config_for(paths).cache, True)
-    memory = Memory() if remembers else None
-    with answering(children, shown.heard, shown.begun, memory) as answered:
+    progress = Progress(asked, verbose > 0)
+    memory = Memory() if first(cache, config_for(paths).cache, True) else None
+    least = len(asked) + bool(several or sizes or what_if)
+    with answering(least, progress.heard, progress.begun, memory) as answered:
         if several:
             return over_targets(asked, several, answered)
         if sizes is not None:
             return over_sizes(asked, sizes, answered)
         report = answered(asked)
         return predict_changes(report, asked, answered) if what_if else report
-
-
-class Progress:
-    """What is under way, on a line of the terminal that the next one writes over; with -v what the
-    user's code printed."""
-
-    def __init__(self, asked: Sequence[Request], verbose: bool) -> None:
-        self._files = [request.file for request in asked]
-        self._verbose = verbose
-        self._on_terminal = sys.stderr.isatty()
-
-    def begun(self, request: Request) -> None:
-        if self._on_terminal:
-            at, of = self._files.index(request.file) + 1, len(self._files)
-            several = f" ({at} of {of})" if of > 1 else ""
-            for_what = f" for {request.target}" if request.target else ""
-            for_what += ", changed" if request.text is not None else ""
-            sizes = "".join(f", {name}={size:,}" for name, size in request.dims.items())
-            sys.stderr.write(f"\r\x1b[Kanalysing {request.file}{several}{for_what}{sizes}")
-            sys.stderr.flush()
-
-    def heard(self, answer: Answer) -> None:
-        if self._on_terminal:
-            sys.stderr.write("\r\x1b[K")
-        if self._verbose and answer.output:
-            sys.stderr.write(answer.output)
-        if self._verbose and answer.recalled:
-            sys.stderr.write("kpredict: nothing has changed: the answer of an earlier run\n")
 
 
 def _saved(path: str) -> Report | Comparison:

@@ -50,7 +50,7 @@ def answering(
 ) -> Iterator[Answering]:  # fmt: skip
     """A function that answers requests by one report; asked again, it shares what was loaded.
 
-    `children` is how many requests there will be in all, about: of many only one imports torch.
+    `children` is how many requests there will be at least: of several only one imports torch.
     With a memory, an answer that still holds is not made again.
     """
     with starting(children, ANALYSER) as start:

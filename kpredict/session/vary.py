@@ -12,26 +12,24 @@ from difflib import get_close_matches
 from itertools import pairwise
 
 from kpredict.bounds import Bound, phases_bound
-from kpredict.model import Comparison, KpredictError, Mode, Report, Turn
+from kpredict.model import Comparison, KpredictError, Mode, Turn
 from kpredict.request import Request
+from kpredict.session.ask import Answering
 from kpredict.session.reading import read_source
 from kpredict.session.resize import tensor_inputs, with_dim, with_elements
 from kpredict.session.told import named_dims
-from kpredict.sweep import MOST_STEPS, Sweep, narrow
-
-Answered = Callable[[Sequence[Request]], Report]
-MOST_CHILDREN = MOST_STEPS * len(Mode)  # beyond the sizes themselves, for each entry
+from kpredict.sweep import Sweep, narrow
 
 
 def over_targets(
-    requests: Sequence[Request], targets: Sequence[str], answered: Answered
+    requests: Sequence[Request], targets: Sequence[str], answered: Answering
 ) -> Comparison:
     """One report for each target, in the order given."""
     points = [(name, answered([replace(r, target=name) for r in requests])) for name in targets]
     return Comparison("target", tuple(points))
 
 
-def over_sizes(requests: Sequence[Request], sweep: Sweep, answered: Answered) -> Comparison:
+def over_sizes(requests: Sequence[Request], sweep: Sweep, answered: Answering) -> Comparison:
     """One report for each size, and where each entry's modes stop to be bound by launches.
 
     The name is a dimension's; else an input's, of so many elements, with those shaped like it.
@@ -44,7 +42,7 @@ def over_sizes(requests: Sequence[Request], sweep: Sweep, answered: Answered) ->
 
 
 def _resizing(
-    requests: Sequence[Request], name: str, answered: Answered
+    requests: Sequence[Request], name: str, answered: Answering
 ) -> Callable[[int], list[Request]]:
     """A function that gives the requests for a size."""
     dims: set[str] = set()
@@ -78,7 +76,7 @@ def _is_script(name: str) -> bool:
 
 
 def _turns(
-    found: Comparison, sweep: Sweep, sized: Callable[[int], list[Request]], answered: Answered
+    found: Comparison, sweep: Sweep, sized: Callable[[int], list[Request]], answered: Answering
 ) -> Iterator[Turn]:
     for file, name in found.entries:
         for mode in Mode:
@@ -98,7 +96,7 @@ class _Search:
     name: str
     mode: Mode
     sized: Callable[[int], list[Request]]
-    answered: Answered
+    answered: Answering
     bounds: dict[int, Bound]
 
     def at(self, size: int) -> Bound | None:
