@@ -155,7 +155,8 @@ class Arrays(State):
             if value.device == "cuda":
                 self.aten("_local_scalar_dense", value)
                 self.sync("bool", value)
-            return None if self.assume is None else bool(self.assume)
+            open_ = self.assume is None or value.key in self.checks
+            return None if open_ else bool(self.assume)
         if value is UNKNOWN or not isinstance(value, _PLAIN):
             return None
         return bool(value)

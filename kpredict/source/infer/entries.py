@@ -84,10 +84,12 @@ def read_conventional(text: str, file: str, target: Target | None = None) -> Rea
                 reader.module_method(function, "cuda", (), {})
                 reader.module_method(function, "train" if training else "eval", (), {})
         reader.grad = training
+    named = kwargs if isinstance(kwargs, dict) else {}
+    # the first call fills what is kept between calls (caches, gradients); the next one counts
     reader.start_tape()
-    return run(
-        reader, function, args, kwargs if isinstance(kwargs, dict) else {}, str(entry), found
-    )
+    run(reader, function, args, named, str(entry), found)
+    reader.start_tape()
+    return run(reader, function, args, named, str(entry), found)
 
 
 FUEL = 40_000

@@ -64,6 +64,31 @@ def everything(o: Instance) -> list[Instance]:
     return found
 
 
+def named_children(o: Instance) -> Iterator[tuple[str, Instance]]:
+    """The modules one level below with their names; those in plain lists are none."""
+    for key, value in o.attributes.items():
+        if isinstance(value, Instance) and value.cls.is_a("Module"):
+            yield key, value
+        elif key == "_items" and isinstance(value, (list, dict)):
+            pairs = enumerate(value) if isinstance(value, list) else value.items()
+            yield from ((str(k), m) for k, m in pairs if isinstance(m, Instance))
+
+
+def named_modules(o: Instance, name: str = "") -> Iterator[tuple[str, Instance]]:
+    """It and all modules below it, each once, in PyTorch's order with dotted names."""
+    seen: list[Instance] = []
+
+    def walk(one: Instance, path: str) -> Iterator[tuple[str, Instance]]:
+        if any(one is s for s in seen):
+            return
+        seen.append(one)
+        yield path, one
+        for key, child in named_children(one):
+            yield from walk(child, f"{path}.{key}" if path else key)
+
+    yield from walk(o, name)
+
+
 def convert(o: Instance, change: Callable[[Array], Array]) -> None:
     """Replace every parameter and buffer; arrays that shared memory share it afterwards."""
     done: dict[int, Array] = {}
@@ -98,8 +123,8 @@ class Modules(Transforms):
         if name in ("parameters", "named_parameters", "buffers", "named_buffers"):
             return self._leaves(o, name)
         if name in ("children", "modules", "named_children", "named_modules"):
-            found = list(children(o)) if "children" in name else everything(o)
-            return [("", m) for m in found] if name.startswith("named") else list(found)
+            found = list(named_children(o)) if "children" in name else list(named_modules(o))
+            return found if name.startswith("named") else [m for _, m in found]
         if name in ("train", "eval"):
             on = name == "train" and (not args or args[0] is True)
             for m in everything(o):
@@ -146,13 +171,20 @@ class Modules(Transforms):
         out: list[Value] = []
         whole = True
         seen: set[int] = set()
-        for m in everything(o):
+        paths = {id(m): path for path, m in named_modules(o)}
+        ordered = [m for _, m in named_modules(o)]
+        for m in [*ordered, *(x for x in everything(o) if id(x) not in paths)]:
             whole = whole and not m.open and not m.cls.has_unknown_base
             for key, value in m.attributes.items():
-                for a in arrays_in(value if isinstance(value, list) else [value]):
-                    if a.role == role and a.storage not in seen:
-                        seen.add(a.storage)
-                        out.append((key, a) if name.startswith("named") else a)
+                path = f"{paths[id(m)]}.{key}" if paths.get(id(m)) else key
+                parts: list[tuple[str, Value]] = [(path, value)]
+                if key == "_items" and isinstance(value, (list, dict)):
+                    pairs = enumerate(value) if isinstance(value, list) else value.items()
+                    parts = [(f"{path.removesuffix('_items')}{k}", v) for k, v in pairs]
+                for found, held in parts:
+                    if isinstance(held, Array) and held.role == role and held.storage not in seen:
+                        seen.add(held.storage)
+                        out.append((found, held) if name.startswith("named") else held)
                 whole = whole and not isinstance(value, Several)
         return out if whole else Several(out[0] if out else UNKNOWN)
 

@@ -108,6 +108,7 @@ class State:
         self.produced: set[Any] = set()  # the arrays they made that are no views
         self.tangled = False  # the tape is not all that happened, or more than that
         self.accumulated: dict[Any, Array] = {}  # `.grad` of leaves
+        self.checks: set[Any] = set()  # results of `all`: what the device finds stays open
         self._casts: dict[tuple[int, str], Array] = {}
 
     # -- what later layers give ------------------------------------------------------------
@@ -183,6 +184,8 @@ class State:
         try:
             yield
         finally:
+            if before[1] is None:  # the casts are kept until the outermost block ends
+                self._casts.clear()
             self.grad, self.autocast = before
 
     def record(self, item: Item) -> None:
@@ -232,6 +235,8 @@ class State:
         flat = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         if isinstance(outputs, Several):
             flat = (outputs.item,)
+        if plain == "all" and isinstance(outputs, Array):
+            self.checks.add(outputs.key)
         step = Step(schema.name, bound, tuple(flat), self.here, tuple(reversed(self.stack)),
                     schema.tags, self.grad, self.opened == 0)  # fmt: skip
         self.record(step)

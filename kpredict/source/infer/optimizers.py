@@ -26,7 +26,8 @@ class Optimizers(Tape):
         if name == "zero_grad":
             self.called("zero_grad", **kwargs)
             to_none = kwargs.get("set_to_none", args[0] if args else True)
-            self.forget_gradients(arrays_in(o.parameters), to_none is not False)
+            together = o.kwargs.get("foreach") is True
+            self.forget_gradients(arrays_in(o.parameters), to_none is not False, together)
         return None
 
     def _step(self, o: Optimizer, closure: Value) -> Value:

@@ -27,6 +27,7 @@ class Shelf(dict[str, Value]):
         self["aten"] = Symbol("aten")
         self["torch"] = Symbol("torch")
         self["math"] = Symbol("math")
+        self["copy"] = Symbol("copy")
         self["F"] = Symbol("torch.nn.functional")
         self.texts = texts
         self._read = read

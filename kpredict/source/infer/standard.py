@@ -6,10 +6,12 @@ import ast
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kpredict.source.infer.builtins import Builtins
 from kpredict.source.infer.displays import LONGEST_LOOP
+from kpredict.source.infer.shapes.registry import fresh
 from kpredict.source.infer.trace import Repeat
 from kpredict.source.infer.values import (
     UNKNOWN,
@@ -193,8 +195,8 @@ class Standard(Builtins):
 
 
 def deep_copy(value: Value, done: dict[int, Value]) -> Value:
-    """A copy of objects and containers; arrays are values and need none."""
-    if id(value) in done:
+    """A copy of objects and containers; arrays that shared memory share other memory then."""
+    if not isinstance(value, Array) and id(value) in done:
         return done[id(value)]
     if isinstance(value, Instance):
         made = done[id(value)] = Instance(value.cls, {}, value.open)
@@ -206,6 +208,10 @@ def deep_copy(value: Value, done: dict[int, Value]) -> Value:
         return {k: deep_copy(v, done) for k, v in value.items()}
     if isinstance(value, tuple):
         return tuple(deep_copy(v, done) for v in value)
+    if isinstance(value, Array):
+        if -value.storage not in done:
+            done[-value.storage] = fresh((), None, "cpu").storage
+        return replace(value, storage=done[-value.storage])
     if isinstance(value, Cursor):
         return Cursor([deep_copy(v, done) for v in value.items])
     return value

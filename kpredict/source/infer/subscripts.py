@@ -34,6 +34,8 @@ class Subscripts(Arrays):
             else:
                 value = fresh((), viewed.dtype, "cpu")
             self.aten("index_put_", viewed, tuple(rest), value)
+        elif viewed.shape == () and not isinstance(value, Array) and a.device == "cuda":
+            self.aten("copy_", viewed, fresh((), viewed.dtype, "cpu"))  # shapes agree: no fill
         elif isinstance(value, Array) and (value.device == "cuda" or value.shape != ()):
             if value.sizes is not None and viewed.sizes is not None:
                 extra = len(value.sizes) - len(viewed.sizes)

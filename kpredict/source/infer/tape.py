@@ -72,14 +72,19 @@ class Tape(Library):
             return self.accumulated[a.key]
         return fresh(a.shape, a.dtype, a.device) if a.shape is not None else UNKNOWN
 
-    def forget_gradients(self, arrays: Sequence[Array], to_none: bool) -> None:
+    def forget_gradients(
+        self, arrays: Sequence[Array], to_none: bool, together: bool = False
+    ) -> None:
         """`zero_grad`: gradients are dropped, or filled with zeros."""
         kept = [self.accumulated[a.key] for a in arrays if a.key in self.accumulated]
         if to_none:
             for a in arrays:
                 self.accumulated.pop(a.key, None)
-        elif kept:
+        elif together and kept:
             self.aten("_foreach_zero_", kept)
+        else:
+            for gradient in kept:
+                self.aten("zero_", gradient)
 
     # -- autograd.Function -----------------------------------------------------------------
 
@@ -126,6 +131,7 @@ class Tape(Library):
         targets = {a.key: a for a in wanted or ()}
         found: list[tuple[Array, Array]] = []
         leaves: dict[Key, Array] = {}
+        taped = len(self.tape)
         with self.mode(grad=create_graph, autocast=None):
             for node in reversed(list(self.tape)):
                 outs = arrays_in(list(node.outputs))
@@ -135,13 +141,19 @@ class Tape(Library):
                     if o.key in targets and o.key in grads:
                         found.append((targets.pop(o.key), grads[o.key]))
                 given_ = [grads.pop(o.key, None) for o in outs]
-                self.here, self.stack = node.place, list(reversed(node.stack))
+                # what a backward taped has no line of its own: it is the caller's
+                self.here = node.place if node.place.line else here
+                self.stack = list(reversed(node.stack))
                 for x, gradient in self._through(node, given_, useful):
                     leaves[x.key] = x
                     if x.key in grads:
                         gradient = self.aten("add", grads[x.key], gradient)
                     grads[x.key] = gradient
         self.here, self.stack = here, stack
+        self.tape[taped:] = [
+            replace(node, place=Place(node.place.file, 0, 0, node.place.function))
+            for node in self.tape[taped:]
+        ]
         if wanted is not None:
             return found + [(a, grads[k]) for k, a in targets.items() if k in grads]
         return [(leaves[k], g) for k, g in grads.items() if k in leaves]

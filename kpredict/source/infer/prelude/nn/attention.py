@@ -53,15 +53,16 @@ class MultiheadAttention(Module):
             and self.batch_first
             and query is key
             and key is value
-            and attn_mask is None
-            and key_padding_mask is None
-        )
-        if (
-            fast
             and query.dim() == 3
+            and self.num_heads % 2 == 0
             and not (grad_enabled() and self.in_proj_weight.requires_grad)
+            and not torch.is_autocast_enabled()
             and self.in_proj_bias is not None
-        ):
+            and (attn_mask is None or attn_mask.dtype is torch.bool)
+            and (key_padding_mask is None or key_padding_mask.dtype is torch.bool)
+        )
+        if fast:
+            mask, kind = self._merged(attn_mask, key_padding_mask, query)
             out = aten._native_multi_head_attention(
                 query,
                 key,
@@ -72,10 +73,10 @@ class MultiheadAttention(Module):
                 self.in_proj_bias,
                 self.out_proj.weight,
                 self.out_proj.bias,
-                None,
+                mask,
                 need_weights,
                 average_attn_weights,
-                None,
+                kind,
             )
             return out[0], out[1]
         if self.batch_first and query.dim() == 3:
@@ -144,6 +145,19 @@ class MultiheadAttention(Module):
             out = out.transpose(1, 0)
         return out, weights
 
+    def _merged(self, attn_mask, key_padding_mask, query):
+        """merge_masks, after masks of booleans became numbers."""
+        attn_mask = _numbers(attn_mask, query)
+        key_padding_mask = _numbers(key_padding_mask, query)
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        if key_padding_mask is None:
+            return attn_mask, 0
+        b, t = query.shape[0], query.shape[1]
+        wide = attn_mask.view(b, -1, t, t) if attn_mask.dim() == 3 else attn_mask.view(1, 1, t, t)
+        wide = wide.expand(b, self.num_heads, -1, -1)
+        return wide + key_padding_mask.view(b, 1, 1, t).expand(-1, self.num_heads, -1, -1), 2
+
     def _project(self, q, k, v):
         e = self.embed_dim
         w, bias = self.in_proj_weight, self.in_proj_bias
@@ -167,3 +181,10 @@ class MultiheadAttention(Module):
         w_q, w_k, w_v = aten.split(w, e, 0)
         b_q, b_k, b_v = (None, None, None) if bias is None else aten.split(bias, e, 0)
         return F.linear(q, w_q, b_q), F.linear(k, w_k, b_k), F.linear(v, w_v, b_v)
+
+
+def _numbers(mask, query):
+    """F._canonical_mask."""
+    if mask is None or mask.dtype is not torch.bool:
+        return mask
+    return aten.masked_fill_(torch.zeros_like(mask, dtype=query.dtype), mask, -math.inf)

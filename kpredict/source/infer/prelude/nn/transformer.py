@@ -43,14 +43,14 @@ class TransformerEncoderLayer(Module):
             not self.training
             and a.batch_first
             and src.dim() == 3
-            and src_mask is None
-            and src_key_padding_mask is None
-        )
-        if (
-            fast
             and a.num_heads % 2 == 0
+            and a.in_proj_bias is not None
+            and not torch.is_autocast_enabled()
+            and self.name in ("relu", "gelu", F.relu, F.gelu)
             and not (grad_enabled() and self.linear1.weight.requires_grad)
-        ):
+        )
+        if fast:
+            mask, kind = a._merged(src_mask, src_key_padding_mask, src)
             return aten._transformer_encoder_layer_fwd(
                 src,
                 a.embed_dim,
@@ -70,8 +70,8 @@ class TransformerEncoderLayer(Module):
                 self.linear1.bias,
                 self.linear2.weight,
                 self.linear2.bias,
-                None,
-                None,
+                mask,
+                kind,
             )
         x = src
         if self.norm_first:
@@ -194,19 +194,35 @@ class TransformerDecoderLayer(Module):
 
 class _Stack(Module):
     def __init__(self, layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
-        self.layers = ModuleList([layer for _ in range(num_layers)])
+        self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
         self.norm = norm
+        self.nested = enable_nested_tensor
+
+    def _is_causal(self, mask, is_causal):
+        """_detect_is_causal_mask: compared on the device, and the host reads the answer."""
+        if is_causal is not None or mask is None:
+            return bool(is_causal)
+        n = mask.shape[-2]
+        other = torch.full((n, n), -math.inf, dtype=mask.dtype, device=mask.device)
+        other = aten.triu(other, 1)
+        if known(mask.shape) and mask.shape != other.shape:
+            return False
+        return bool(aten.all(aten.eq(mask, other)))
 
 
 class TransformerEncoder(_Stack):
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        if self.nested and src_key_padding_mask is not None and not self.training:
+            first = self.layers[0]
+            if first.self_attn.batch_first and not first.norm_first and not grad_enabled():
+                return missing("TransformerEncoder with nested tensors", src)
+        if self._is_causal(mask, is_causal):
+            return self._run(src, mask, src_key_padding_mask, True)
+        return self._run(src, mask, src_key_padding_mask, False)
+
+    def _run(self, src, mask, padding, is_causal):
         for layer in self.layers:
-            src = layer(
-                src,
-                src_mask=mask,
-                is_causal=bool(is_causal),
-                src_key_padding_mask=src_key_padding_mask,
-            )
+            src = layer(src, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
         return src if self.norm is None else self.norm(src)
 
 
@@ -222,16 +238,22 @@ class TransformerDecoder(_Stack):
         tgt_is_causal=None,
         memory_is_causal=False,
     ):
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        if self._is_causal(tgt_mask, tgt_is_causal):
+            return self._run(tgt, memory, masks, True, memory_is_causal)
+        return self._run(tgt, memory, masks, False, memory_is_causal)
+
+    def _run(self, tgt, memory, masks, causal, memory_causal):
         for layer in self.layers:
             tgt = layer(
                 tgt,
                 memory,
-                tgt_mask=tgt_mask,
-                memory_mask=memory_mask,
-                tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask,
-                tgt_is_causal=bool(tgt_is_causal),
-                memory_is_causal=memory_is_causal,
+                tgt_mask=masks[0],
+                memory_mask=masks[1],
+                tgt_key_padding_mask=masks[2],
+                memory_key_padding_mask=masks[3],
+                tgt_is_causal=causal,
+                memory_is_causal=memory_causal,
             )
         return tgt if self.norm is None else self.norm(tgt)
 
