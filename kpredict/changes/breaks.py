@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kpredict.changes.change import Alternatives, Change, Edit, Kind
-from kpredict.changes.names import dotted
+from kpredict.changes.choices import choice, item_span, reads_in
 from kpredict.changes.reading import Reading
 from kpredict.changes.rewrites import ROUNDING
 from kpredict.changes.writing import removal, stands_alone
@@ -25,7 +25,6 @@ _SETTINGS = {
     "Dynamic shape operator": "capture_dynamic_output_shape_ops",
 }
 _SPOKEN = frozenset("debug info warning warn error exception critical log".split())
-_NUMBERS = frozenset(("int", "bool", "range", "str", "round"))
 _GUARD = "if not {torch}.compiler.is_compiling(): "
 
 
@@ -144,124 +143,23 @@ def _removed(b: _Broken) -> Iterator[Change]:
         yield _change(b, f"{text} removed", [removal(b.statement, b.reading)], "same result")
 
 
-# -- choices ------------------------------------------------------------------------------------
-
-
 def _chosen(b: _Broken) -> Iterator[Change]:
-    """`if cond: x = a else: x = b`, and `if cond: return a` before `return b`, by torch.where."""
-    r, s = b.reading, b.statement
-    torch = r.names.spell("torch")
-    sides = _sides(b)
-    if torch is None or sides is None or not isinstance(s, ast.If):
-        return
-    head, yes, no, end = sides
-    test = s.test
-    sides_said = [_said(yes, r), _said(no, r)]
-    if None in sides_said or isinstance(test, ast.BoolOp):
-        return
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, sides_said = test.operand, sides_said[::-1]
-    condition = _without_reads(test, r)
-    if not isinstance(test, ast.Compare) and not re.search(r"\.(any|all)\(\)$", condition):
-        condition = f"({condition}).bool()"
-    new = f"{head}{torch}.where({condition}, {', '.join(map(str, sides_said))})"
-    start = r.span(s)[0]
-    yield _change(
-        b, f"the branch by torch.where({condition}, …)", [Edit(start, end, " ".join(new.split()))],
-        "same result where both sides have one shape and dtype; both are computed",
-    )  # fmt: skip
-
-
-Side = ast.expr | str
-
-
-def _sides(b: _Broken) -> tuple[str, Side, Side, int] | None:
-    """(what stands before the choice, value if true, value if false, where it ends)."""
-    r, s = b.reading, b.statement
-    if not isinstance(s, ast.If) or len(s.body) != 1 or len(s.orelse) > 1:
-        return None
-    block = r.blocks[s]
-    after = block[block.index(s) + 1 :]
-    other = s.orelse[0] if s.orelse else None
-    match s.body[0], other:
-        case ast.Return(value=yes), ast.Return(value=no) if yes is not None and no is not None:
-            return "return ", yes, no, r.span(s)[1]
-        case ast.Return(value=yes), None if yes is not None and len(after) == 1:
-            last = after[0]
-            if isinstance(last, ast.Return) and last.value is not None:
-                return "return ", yes, last.value, r.span(last)[1]
-        case (
-            ast.Assign(targets=[ast.Name(id=a)], value=yes),
-            ast.Assign(targets=[ast.Name(id=c)], value=no),
-        ) if a == c:
-            return f"{a} = ", yes, no, r.span(s)[1]
-        case ast.Assign(targets=[ast.Name(id=a)], value=yes), None:
-            return f"{a} = ", yes, a, r.span(s)[1]
-    return None
-
-
-_RANDOM = re.compile(r"rand|dropout|bernoulli|multinomial|normal|poisson")
-
-
-def _said(side: Side, r: Reading) -> str | None:
-    """A side of a choice; None for what cannot be computed in vain, or is no array."""
-    if isinstance(side, str):
-        return side
-    if isinstance(side, ast.Constant | ast.Tuple | ast.List | ast.Dict | ast.Set):
-        return None
-    for n in ast.walk(side):
-        if isinstance(n, ast.Await | ast.Yield | ast.NamedExpr):
-            return None
-        if isinstance(n, ast.Call):
-            path = r.names.path(n.func)
-            is_method = isinstance(n.func, ast.Attribute) and not n.func.attr.endswith("_")
-            if path:
-                computes = path.startswith("torch.") and not _RANDOM.search(path)
-            else:
-                computes = is_method and dotted(n.func).split(".")[0] not in ("self", "cls")
-            if not computes:
-                return None
-    return r.segment(side)
-
-
-def _without_reads(node: ast.expr, r: Reading) -> str:
-    """The text of an expression, `.item()` left out of it."""
-    start, end = r.span(node)
-    text = r.text[start:end]
-    for a, b in sorted((_item_span(n, r) for n in _reads_in(node)), reverse=True):
-        text = text[: a - start] + text[b - start :]
-    return text
+    found = choice(b.statement, b.reading)
+    if found is not None:
+        condition, edit = found
+        yield _change(
+            b, f"the branch by torch.where({condition}, …)", [edit],
+            "same result where both sides have one shape and dtype; both are computed",
+        )  # fmt: skip
 
 
 # -- values read on the host --------------------------------------------------------------------
 
 
-def _reads_in(node: ast.AST) -> list[ast.Call]:
-    """Calls of `.item()` whose result need not be a number of Python's."""
-    numbers = {
-        a
-        for n in ast.walk(node)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in _NUMBERS
-        for a in n.args
-    }
-    return [
-        n
-        for n in ast.walk(node)
-        if isinstance(n, ast.Call) and not n.args and not n.keywords and n not in numbers
-        and isinstance(n.func, ast.Attribute) and n.func.attr == "item"
-    ]  # fmt: skip
-
-
-def _item_span(call: ast.Call, r: Reading) -> tuple[int, int]:
-    """Where `.item()` stands."""
-    assert isinstance(call.func, ast.Attribute)
-    return r.span(call.func.value)[1], r.span(call)[1]
-
-
 def _without_item(b: _Broken) -> Iterator[Change]:
     node: ast.AST = b.statement.test if isinstance(b.statement, ast.If) else b.statement
     r = b.reading
-    edits = [Edit(*_item_span(c, r), "") for c in _reads_in(node)]
+    edits = [Edit(*item_span(c, r), "") for c in reads_in(node)]
     for n in ast.walk(node):
         match n:
             case ast.Call(func=ast.Name(id="float"), args=[inner], keywords=[]):

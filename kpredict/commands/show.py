@@ -136,6 +136,8 @@ def _analysed(
         raise KpredictError("--targets and --sweep vary one thing each.", "Give one of them.")
     if what_if and (targets or sweep):
         raise KpredictError("--what-if is for one target and size.", "Leave the other flag out.")
+    if what_if and flags.get("modes") and "eager" not in flags["modes"]:
+        raise KpredictError("--what-if needs the eager plan.", "Add --mode eager.")
     if targets and flags.get("target"):
         raise KpredictError("--target and --targets exclude each other.", "Give one of them.")
     asked = requests(paths, **flags)

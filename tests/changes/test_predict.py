@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ FIXTURE = ROOT / "fixtures" / "what_if.py"
 SAID = re.compile(r"# what if: (.+?)(?: \| (.*))?$")
 AS_RUN = {**TITLES, Mode.AS_WRITTEN: "as run"}
 
-OTHERS = '''\
+OTHERS = """\
 import torch
 import torch.nn as nn
 
@@ -82,7 +83,7 @@ class Head(nn.Module):
 
 def make_optimizer(model):
     return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, foreach=False)
-'''
+"""
 
 
 def asked(path: str, **flags: object) -> Report:
@@ -225,3 +226,12 @@ def f(x):
     report = asked(str(path), assume=["8=5"])
     change = outcome(report.entries[0], "softmax by hand")
     assert kernels(change) == (9, 7)
+
+
+@pytest.mark.parametrize("more", [["--targets", "h100,t4"], ["--mode", "compiled"]])
+def test_what_does_not_go_together(
+    kpredict: Callable[..., subprocess.CompletedProcess[str]], more: list[str]
+) -> None:
+    done = kpredict("fixtures/add_relu.py", "--what-if", *more)
+    assert done.returncode == 2
+    assert "--what-if" in done.stderr
