@@ -308,8 +308,13 @@ def bincount(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 @answers(aten._use_cudnn_ctc_loss.default)
 @answers(aten._use_cudnn_ctc_loss.Tensor)
 def use_cudnn_ctc_loss(read: Read, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """cuDNN's wants float probabilities and int32 targets with blank 0 (cudnn/LossCTC.cpp, 2.6.0);
-    no data is read to see that."""
+    """No data is read to see that."""
+    return cudnn_takes_ctc_loss(args)
+
+
+def cudnn_takes_ctc_loss(args: Sequence[Any]) -> bool:
+    """cuDNN's wants float probabilities and int32 targets with blank 0 (cudnn/LossCTC.cpp,
+    2.6.0)."""
     log_probs, targets, *_, blank = args
     return blank == 0 and log_probs.dtype is torch.float32 and targets.dtype is torch.int32
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from unittest import mock
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -55,6 +56,16 @@ def current_world() -> World | None:
 
 
 @contextmanager
+def _no_real_context() -> Iterator[None]:
+    """A CUDA build makes a real context for the first fake tensor; here there is no driver for it.
+    Releases differ in when they do; one that has no such function needs nothing."""
+    import torch._subclasses.fake_tensor as fakes
+
+    with mock.patch.object(fakes, "init_gpu_context", create=True):
+        yield
+
+
+@contextmanager
 def _foreach_takes_fakes() -> Iterator[None]:
     """Optimizers and clip_grad choose foreach by exact type; a fake parameter counts as one."""
     import torch.optim.optimizer as optimizer
@@ -98,6 +109,7 @@ def pretend_cuda(target: str | Target | None = None) -> Iterator[World]:
             stack.enter_context(unmeasured(world.mode))
             stack.enter_context(_foreach_takes_fakes())
             stack.enter_context(undetected())
+            stack.enter_context(_no_real_context())
             stack.enter_context(triton_kernels(profile, world.on_kernel))
             stack.enter_context(world.mode)
             yield world

@@ -22,6 +22,7 @@ from kpredict.capture.cuda_api import properties
 from kpredict.capture.world import World
 from kpredict.compiled.builder import Builder
 from kpredict.compiled.constants import constants_on_cpu
+from kpredict.compiled.fallbacks import fallbacks_on_cpu
 from kpredict.compiled.graphs import graphs_stand_in
 from kpredict.compiled.patching import Patches
 from kpredict.compiled.region import Region
@@ -50,6 +51,7 @@ def inductor(
         _device_is_target(patches, world.target)
         _kernels_stand_in(patches)
         constants_on_cpu(patches)
+        fallbacks_on_cpu(patches)
         templates_stand_in(patches)
         graphs_stand_in(patches, world.mode, builder.refused)
         timings_are_absent(patches, world.target, timed, templates_win)

@@ -12,6 +12,22 @@ import torch
 
 from kpredict.model import KpredictError
 
+OLDEST, NEWEST = (2, 11), (2, 14)
+"""The releases of torch whose private names and decisions the compiled plan was held against."""
+
+
+def check_release() -> None:
+    """Raise KpredictError for a release of torch that nothing is known of."""
+    major, minor = (int(n) for n in torch.__version__.split(".")[:2])
+    if not OLDEST <= (major, minor) <= NEWEST:
+        raise KpredictError(f"torch {torch.__version__} is not known to the compiled plan.", _HINT)
+
+
+_HINT = (
+    "The eager plan is not affected. Use torch "
+    f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]} for the compiled one."
+)
+
 
 def find(module: str, path: str) -> tuple[Any, str]:
     """(owner, attribute) of a private name; KpredictError naming the release when it is gone."""
@@ -24,7 +40,7 @@ def find(module: str, path: str) -> tuple[Any, str]:
     except (ImportError, AttributeError) as error:
         raise KpredictError(
             f"torch {torch.__version__} has no {module}.{path}, which the compiled plan needs.",
-            "The eager plan is not affected. Use torch 2.11 to 2.14 for the compiled one.",
+            _HINT,
         ) from error
     return owner, name
 

@@ -18,6 +18,7 @@ from kpredict.capture.world import World
 from kpredict.compiled.dynamo import Heard, Kind, dynamo, is_ours, why_compile_failed
 from kpredict.compiled.inductor import inductor
 from kpredict.compiled.options import in_words
+from kpredict.compiled.patching import check_release
 from kpredict.compiled.plan import predict_compiled
 from kpredict.compiled.region import Region
 from kpredict.compiled.timing import Timed
@@ -100,6 +101,7 @@ def compiling(
 
     Raises KpredictError where torch.compile itself gives up with an error, as it would on a GPU.
     """
+    check_release()
     compiler = Compiler(world, dict(options or {}))
     compiler.heard.calls = compiler._runs
     with (

@@ -244,3 +244,14 @@ def test_a_compiled_step_breaks_where_torch_optim_says_so(world: World) -> None:
         "torch.optim breaks the graph itself, around its update"
     ] * 2
     assert all(x.region for x in plan.launches)
+
+
+def test_an_op_that_only_its_kernel_can_answer_is_run_on_zeros(world: World) -> None:
+    def loss(x: torch.Tensor, y: torch.Tensor, n: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        return nn.functional.ctc_loss(x.log_softmax(2), y, n, m)
+
+    lengths = torch.full((4,), 10), torch.full((4,), 3)
+    labels = torch.ones(4, 3, dtype=torch.long, device="cuda")
+    plans, _ = compiled(world, loss, cuda(10, 4, 8), labels, *lengths)
+    (found,) = plans[Phase.FORWARD].graph_breaks
+    assert "aten._ctc_loss" in found.reason  # and not what asks for cuDNN
