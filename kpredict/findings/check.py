@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kpredict.findings.budgets import check_budgets
-from kpredict.findings.finding import Finding
+from kpredict.findings.finding import Confidence, Finding
 from kpredict.findings.options import Options
 from kpredict.findings.reading import File
 from kpredict.findings.registry import Rule, rules
@@ -71,8 +71,12 @@ def check_text(text: str, path: str, options: Options) -> Checked:
 
 
 def _of_rule(rule: Rule, file: File) -> list[Finding]:
-    """What a rule finds; a plugin's must go by its own code."""
-    found = list(rule.check(file))
+    """What a rule finds; a plugin's must go by its own code. Where data is prepared, arrays may
+    well be on the CPU: possible is the most that can be said."""
+    found = [
+        replace(f, confidence=Confidence.POSSIBLE) if file.is_preparation(f.function) else f
+        for f in rule.check(file)
+    ]
     if any(f.code != rule.code for f in found):
         raise ValueError(f"it reports {found[0].code}; write file.finding({rule.stem!r}, …)")
     return found

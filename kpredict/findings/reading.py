@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -170,6 +171,12 @@ class File:
         last = function.rpartition(".")[2]
         return last in _HOT or self.loop_at(line) is not None
 
+    def is_preparation(self, function: str) -> bool:
+        """Whether a method prepares data, mostly on the CPU, as its class's name says; what it
+        makes of a model's output is on the GPU."""
+        owner, _, method = function.partition(".")
+        return bool(_PREPARES.search(owner)) and not method.startswith(("post_process", "_post"))
+
     # -- making findings -------------------------------------------------------------------
 
     def finding(
@@ -212,6 +219,9 @@ class File:
 _HOT = frozenset(
     "forward __call__ step training_step validation_step compute_loss generate".split()
 )
+
+
+_PREPARES = re.compile("(Image|Video|Audio)Processor|FeatureExtractor|Collator|Tokenizer|Dataset")
 
 
 def dotted(node: ast.AST) -> str:

@@ -254,3 +254,15 @@ def test_a_fault_of_ours_in_one_function_costs_no_other_its_findings(
         assert gather(Options().target, [checked], checked.findings).notes == (
             f"{path}: odd was not read to its end, a fault of kpredict: TypeError: ours",
         )
+
+
+def test_where_data_is_prepared_a_finding_is_only_possible() -> None:
+    text = (
+        "import torch\n\nclass CatImageProcessor:\n"
+        "    def resize(self, x: torch.Tensor):\n        return torch.sigmoid(x) * x + 1.0\n"
+        "    def post_process(self, x: torch.Tensor):\n        return torch.sigmoid(x) * x + 1.0\n"
+    )
+    found = check_text(text, "f.py", Options(select=("KP101",))).findings
+    assert [(f.function, f.confidence) for f in found] == [
+        ("CatImageProcessor.resize", "possible"), ("CatImageProcessor.post_process", "certain"),
+    ]  # fmt: skip
