@@ -149,7 +149,7 @@ class Attributes(Statements):
                 s.instance.open = s.instance.open or cls.has_unknown_base
             return Symbol("builtins.none")
         if name == "__call__" and isinstance(s.instance, Instance):
-            return self.attribute(s, "forward")
+            return self.attribute(s.instance, "forward")
         if name in ("__setattr__", "__enter__", "__exit__", "__init_subclass__"):
             return Symbol("builtins.none")
         return UNKNOWN
