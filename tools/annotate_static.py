@@ -1,4 +1,4 @@
-"""Writes into fixtures/static/*.py what each line launches, as a run on the pretended GPU counts it.
+"""Writes into fixtures/static/*.py what each line launches, as a run on the pretended GPU counts.
 
     python tools/annotate_static.py [FILE …]
 

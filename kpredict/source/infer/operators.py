@@ -166,6 +166,15 @@ class State:
             self.tangled = self.tangled or len(self.tape) > taped
 
     @contextmanager
+    def inside(self) -> Iterator[None]:
+        """What is dispatched is PyTorch's own doing and no call of the user's."""
+        self.opened += 1
+        try:
+            yield
+        finally:
+            self.opened -= 1
+
+    @contextmanager
     def made_on(self, device: str) -> Iterator[None]:
         """`with torch.device(…)`: where tensors are made that name no device."""
         before, self.default_device = self.default_device, device

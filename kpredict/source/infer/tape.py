@@ -44,12 +44,13 @@ class Tape(Library):
 
     def backward(self, root: Array, seed: Value = None, create_graph: Value = False) -> None:
         """`root.backward()`: gradients of all leaves, accumulated."""
-        leaves = self._run_back([root], [seed], None, create_graph is True)
-        if leaves is None:
-            self.missing("backward")
-            return
-        for leaf, gradient in leaves:
-            self._accumulate(leaf, gradient)
+        with self.inside():
+            leaves = self._run_back([root], [seed], None, create_graph is True)
+            if leaves is None:
+                self.missing("backward")
+                return
+            for leaf, gradient in leaves:
+                self._accumulate(leaf, gradient)
 
     def gradients(
         self, outputs: Value, inputs: Value, grad_outputs: Value = None, create_graph: Value = False
@@ -59,7 +60,8 @@ class Tape(Library):
         seeds: list[Value] = [*arrays_in(grad_outputs)] or [None] * len(roots)
         found = None
         if len(seeds) == len(roots):
-            found = self._run_back(roots, seeds, wanted, create_graph is True)
+            with self.inside():
+                found = self._run_back(roots, seeds, wanted, create_graph is True)
         if found is None:
             self.missing("autograd.grad")
             return tuple(fresh(a.shape, a.dtype, a.device) for a in wanted)
