@@ -36,3 +36,16 @@ def touches(entry: Entry, first: int, last: int) -> bool:
         b.line is not None and b.line.file == entry.file and first <= b.line.line <= last
         for b in entry.graph_breaks
     )
+
+
+def steps(entry: Entry) -> bool:
+    """Whether an optimizer runs in it: in a phase of its own, or called on a line that launches."""
+    lines = entry.source.splitlines()
+    called = {n for n, line in enumerate(lines, 1) if ".step(" in line or "zero_grad(" in line}
+    return any(phases.step is not None for phases in entry.plans.values()) or any(
+        s.line in called and s.file == entry.file
+        for phases in entry.plans.values()
+        for _, plan in phases
+        for x in plan.launches
+        for s in x.lines
+    )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kpredict.changes.change import Alternatives, Change, Kind, apply, compatible, diff, moved
-from kpredict.changes.facts import touches
+from kpredict.changes.facts import steps, touches
 from kpredict.changes.find import find
 from kpredict.changes.totals import helps, totals, value
 from kpredict.model import Entry, Failure, Mode, Outcome, Report, Target, Totals
@@ -78,7 +78,7 @@ class _Trial:
                 if change.entry == e.name:
                     yield e
             elif touches(e, change.first, change.last) or (
-                change.kind is Kind.OPTIMIZER and _steps(e)
+                change.kind is Kind.OPTIMIZER and steps(e)
             ):
                 yield e
 
@@ -197,11 +197,6 @@ class _Trial:
             c for name, found in self.kept.items() for c, _ in found
             if c.kind is Kind.COMPILE and c.function in (name, f"{name}.forward")
         }  # fmt: skip
-
-
-def _steps(entry: Entry) -> bool:
-    """Whether an optimizer may run in it: it has a step of its own, or is a script."""
-    return entry.name.startswith("<") or any(p.step is not None for p in entry.plans.values())
 
 
 def _why(faults: Sequence[Failure]) -> str:
