@@ -50,6 +50,8 @@ def kernels(step: Step, target: Target) -> Interval:
         return OPEN if found is None else _total(found)
     if "pointwise" in step.tags:
         return ONE
+    if step.short == "_to_copy" and any(a.dtype is None for a in arrays):
+        return Interval(0, 1)  # a cast, or none
     return _represented(step, target)
 
 
@@ -90,7 +92,8 @@ _ANSWERS: dict[tuple[Any, ...], Interval] = {}
 
 
 def _represented(step: Step, target: Target) -> Interval:
-    key = (step.name, target.name, tuple((a.ndim, a.dtype, a.device) for a in step.arrays))
+    key = (step.name, target.name, target.torch, repr(_flat(step.args)),
+           tuple((a.ndim, a.dtype, a.device) for a in step.arrays))  # fmt: skip
     if key not in _ANSWERS:
         _ANSWERS[key] = _asked(step, target)
     return _ANSWERS[key]
