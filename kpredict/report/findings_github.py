@@ -1,12 +1,13 @@
 """Findings as workflow commands of GitHub Actions: worst first, at most ten of them.
 
 GitHub shows ten annotations of a kind for a step and drops the rest, so the last one says how many
-more there are.
+more there are. A budget that does not hold is an error, everything else a warning.
 """
 
 from __future__ import annotations
 
 from kpredict.findings.results import Results
+from kpredict.report.findings_sarif import level
 
 MOST = 10
 
@@ -29,7 +30,7 @@ def render(results: Results) -> str:
     for f in shown:
         cell = f" (cell {f.cell})" if f.cell is not None else ""
         lines.append(
-            f"::warning title={_property(f'kpredict ({f.code})')},file={_property(f.path)},"
+            f"::{level(f.code)} title={_property(f'kpredict ({f.code})')},file={_property(f.path)},"
             f"line={f.line},col={f.column}::{_data(f'{f.code} {f.name}: {f.message}{cell}')}"
         )
     if len(ranked) > len(shown):

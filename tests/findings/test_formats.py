@@ -126,6 +126,12 @@ def test_json_fits_its_schema(results: Results) -> None:
     ]
 
 
+def test_a_budget_is_an_error_on_github() -> None:
+    over = Finding("m.py", 1, 1, "KP401", "over-budget", "f: 3 kernels, the budget is 2", "f")
+    said = findings_github.render(gather(TARGET, [], [over]))
+    assert said.startswith("::error title=kpredict (KP401),file=m.py,line=1,col=1::KP401 over-bud")
+
+
 def test_notes_reach_github() -> None:
     assert "::notice title=kpredict::torch is not installed" in findings_github.render(
         RESULTS["everything"]
