@@ -433,7 +433,10 @@ class RoundTrip:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The ordered launches of one entry point, mode and phase: predicted or measured alike."""
+    """The ordered launches of one entry point, mode and phase: predicted or measured alike.
+
+    `skipped` are where torch.compile gave up on a whole function, which `notes` tell too.
+    """
 
     launches: tuple[Launch, ...] = ()
     round_trips: tuple[RoundTrip, ...] = ()
@@ -442,6 +445,7 @@ class Plan:
     graph_breaks: tuple[GraphBreak, ...] = ()
     notes: tuple[str, ...] = ()
     recompiles: tuple[Recompile, ...] = ()
+    skipped: tuple[GraphBreak, ...] = ()
 
     def count(self, *kinds: Kind) -> Count:
         total = ZERO
@@ -617,6 +621,10 @@ class Entry:
     @property
     def graph_breaks(self) -> tuple[GraphBreak, ...]:
         return tuple(b for ps in self.plans.values() for _, p in ps for b in p.graph_breaks)
+
+    @property
+    def skipped(self) -> tuple[GraphBreak, ...]:
+        return tuple(b for ps in self.plans.values() for _, p in ps for b in p.skipped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def whole(entry: Entry, readings: Sequence[Reading]) -> Change | None:
 def parts(entry: Entry, readings: Sequence[Reading]) -> Iterator[Alternatives]:
     """Decorate a function that the entry calls: those with the most kernels."""
     compiled = entry.plans.get(Mode.COMPILED)
-    broken = compiled is not None and any(p.graph_breaks for _, p in compiled)
+    broken = compiled is not None and any(p.graph_breaks or p.skipped for _, p in compiled)
     if compiled is not None and not broken:
         return
     weights = [(_kernels(entry, r), r) for r in readings if r.name not in _NEVER]

@@ -34,7 +34,7 @@ def touches(entry: Entry, first: int, last: int) -> bool:
     """Whether an entry runs something on lines first..last, or its graph breaks there."""
     return bool(launches_on([entry], first, last)) or any(
         b.line is not None and b.line.file == entry.file and first <= b.line.line <= last
-        for b in entry.graph_breaks
+        for b in (*entry.graph_breaks, *entry.skipped)
     )
 
 

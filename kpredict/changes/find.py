@@ -29,7 +29,7 @@ def find(text: str, file: str, entries: Sequence[Entry]) -> Offers:
         return Offers()
     groups: list[Alternatives] = []
     for entry in entries:
-        groups += breaks.find(readings, entry.graph_breaks, file)
+        groups += breaks.find(readings, (*entry.graph_breaks, *entry.skipped), file)
     for reading in readings:
         groups += by_hand.find(reading, entries)
         groups += casts.find(reading, entries)

@@ -64,13 +64,11 @@ class _Trial:
             outcome = self._compiled(entry, change)
             if helps(outcome, self.target):
                 self.kept.setdefault(name, []).append((change, outcome))
-        distinct = {e.name: self._distinct(e.name) for e in self.entries}
-        together = self._together()
         for entry in self.entries:
-            kept = distinct[entry.name]
+            together = self._together(entry)
+            kept = self._distinct(entry.name)
             kept.sort(key=lambda o: (-value(o, self.target), o.first))
-            failed = self.failed.get(entry.name, [])
-            yield entry, [*kept, *together.get(entry.name, ()), *failed]
+            yield entry, [*kept, *together, *self.failed.get(entry.name, ())]
 
     def _affected(self, change: Change) -> Iterator[Entry]:
         for e in self.entries:
@@ -143,11 +141,13 @@ class _Trial:
         before = _of_all(entry)
         if any(c.kind is Kind.COMPILE for c in changes) and Mode.AS_WRITTEN not in before:
             before |= {Mode.AS_WRITTEN: before[Mode.EAGER]}
-        head = changes[0]
+        several = len(changes) > 1
         return Outcome(
-            head.kind.value, head.title, min(c.first for c in changes),
-            max(c.last for c in changes), before, {}, head.note,
-            diff(self.text, changes, self.request.file),
+            "all" if several else changes[0].kind.value,
+            "all of them" if several else changes[0].title,
+            min(c.first for c in changes), max(c.last for c in changes), before,
+            note="; ".join(dict.fromkeys(c.note for c in changes)),
+            diff=diff(self.text, changes, self.request.file),
         )  # fmt: skip
 
     def _compiled(self, entry: Entry, change: Change) -> Outcome:
@@ -160,27 +160,18 @@ class _Trial:
             after={Mode.AS_WRITTEN: totals(entry.plans[Mode.COMPILED])},
         )
 
-    def _together(self) -> dict[str, list[Outcome]]:
-        """All changes that help and can be made at once, as one; none where there is but one."""
-        whole = self._whole()
-        worth = {c: value(o, self.target) for found in self.kept.values() for c, o in found}
-        ranked = sorted((c for c in worth if c not in whole), key=lambda c: -worth[c])
-        changes = compatible(ranked)
-        affected = [
-            e for e in self.entries
-            if len([c for c, _ in self.kept.get(e.name, ()) if c in changes]) > 1
-        ]  # fmt: skip
-        found: dict[str, list[Outcome]] = {}
-        for entry, outcome in self._predict(changes, affected) if affected else ():
-            if outcome is not None:
-                own = [c for c, _ in self.kept[entry.name] if c in changes]
-                shown = self._outcome(entry, own)
-                note = "; ".join(dict.fromkeys(c.note for c in own))
-                found[entry.name] = [
-                    replace(shown, kind="all", title="all of them", note=note,
-                            before=outcome.before, after=outcome.after, failure=outcome.failure)
-                ]  # fmt: skip
-        return found
+    def _together(self, entry: Entry) -> list[Outcome]:
+        """All changes of an entry that help and can be made at once; none where there is but one.
+
+        Compiling is left out where the compiled column tells what it brings.
+        """
+        found = sorted(self.kept.get(entry.name, ()), key=lambda f: -value(f[1], self.target))
+        own = compatible(
+            c for c, _ in found if c.kind is not Kind.COMPILE or Mode.COMPILED not in entry.plans
+        )
+        if len(own) < 2:
+            return []
+        return [o for _, o in self._predict(own, [entry]) if o is not None]
 
     def _distinct(self, name: str) -> list[Outcome]:
         """An entry's outcomes, less those of several edits that bring no more than one of them."""
@@ -190,13 +181,6 @@ class _Trial:
             if any(value(o, self.target) >= value(outcome, self.target) for o in parts):
                 found.remove((several, outcome))
         return [o for _, o in found]
-
-    def _whole(self) -> set[Change]:
-        """Changes that compile a whole entry: the compiled column of the others shows them."""
-        return {
-            c for name, found in self.kept.items() for c, _ in found
-            if c.kind is Kind.COMPILE and c.function in (name, f"{name}.forward")
-        }  # fmt: skip
 
 
 def _why(faults: Sequence[Failure]) -> str:

@@ -19,7 +19,7 @@ def totals(phases: Phases) -> Totals:
     return Totals(
         phases.kernels, expected, sum(len(p.round_trips) for p in plans),
         sum(p.transfers[1] for p in plans), sum(p.syncs.hi for p in plans),
-        sum(len(p.graph_breaks) for p in plans),
+        sum(len(p.graph_breaks) + len(p.skipped) for p in plans),
     )  # fmt: skip
 
 

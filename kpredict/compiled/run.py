@@ -51,12 +51,15 @@ class Compiler:
     def plans(self, captured: Captured) -> dict[Phase, Plan]:
         """The plan of each phase; what dynamo said goes to the phase in which it said it."""
         return {
-            phase: predict_compiled(
-                items,
-                self.world.target,
-                self.heard.of(Kind.BREAK, phase),
-                self._notes(phase),
-                self._recompiles(phase),
+            phase: replace(
+                predict_compiled(
+                    items,
+                    self.world.target,
+                    self.heard.of(Kind.BREAK, phase),
+                    self._notes(phase),
+                    self._recompiles(phase),
+                ),
+                skipped=self.heard.of(Kind.SKIP, phase),
             )
             for phase, items in captured.items.items()
         }

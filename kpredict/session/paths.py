@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from kpredict.model import Phases, Plan, Span
+from kpredict.model import GraphBreak, Phases, Plan, Span
 
 
 def shown_path(path: str, file: str, given: str) -> str:
@@ -30,12 +30,14 @@ def _plan(plan: Plan, rename: Callable[[Span], Span]) -> Plan:
     def all_of(spans: tuple[Span, ...]) -> tuple[Span, ...]:
         return tuple(rename(s) for s in spans)
 
+    def breaks(found: tuple[GraphBreak, ...]) -> tuple[GraphBreak, ...]:
+        return tuple(replace(b, line=rename(b.line)) if b.line else b for b in found)
+
     return replace(
         plan,
         launches=tuple(replace(x, lines=all_of(x.lines)) for x in plan.launches),
         unknowns=tuple(replace(u, lines=all_of(u.lines)) for u in plan.unknowns),
-        graph_breaks=tuple(
-            replace(b, line=rename(b.line)) if b.line else b for b in plan.graph_breaks
-        ),
+        graph_breaks=breaks(plan.graph_breaks),
+        skipped=breaks(plan.skipped),
         recompiles=tuple(replace(r, line=rename(r.line)) if r.line else r for r in plan.recompiles),
     )
