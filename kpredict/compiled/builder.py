@@ -34,6 +34,7 @@ class Builder:
         self._open: list[Region] = []
         self._timed = timed
         self._calls: set[Any] = set()
+        self._partials: set[str] = set()
         self._inplace: dict[str, str] = {}
         self._whys: dict[tuple[str, str], tuple[str, tuple[Any, ...]]] = {}
 
@@ -50,6 +51,8 @@ class Builder:
         )
         patches.wrap(f"{_INDUCTOR}.codegen.common", "KernelArgs.make_inplace", self._make_inplace)
         patches.wrap(f"{_INDUCTOR}.scheduler", "WhyNoFuse.__call__", self._why)
+        for reduction in ("Reduction", "WelfordReduction"):
+            patches.wrap(f"{_INDUCTOR}.ir", f"{reduction}.create_multilayer", self._split)
 
     def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compile_to_module(graph: Any) -> Any:
@@ -65,6 +68,7 @@ class Builder:
             region.notes, self._timed.notes = tuple(self._timed.notes), {}
             region.padding = self._timed.padding
             region.dynamic = variable_sizes(graph)
+            region.partials, self._partials = frozenset(self._partials), set()
             region.why_not = _by_final_node(region.nodes, self._whys)
             region.code = code if isinstance(code, str) else code.value
             region.outputs = frozenset(graph.get_output_names())
@@ -131,6 +135,26 @@ class Builder:
             return original(reason, text, *args)
 
         return why
+
+    def _split(self, original: Any) -> Any:
+        """A reduction too long for one kernel: what is realized on the way are partial results."""
+
+        def create_multilayer(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            from torch._inductor.virtualized import V
+
+            before = len(V.graph.buffers)
+            result = original.__func__(cls, *args, **kwargs)
+            made = {b.get_name() for b in V.graph.buffers[before:]}
+            results = result if isinstance(result, (list, tuple)) else (result,)
+            self._partials |= made - {_buffer_of(r) for r in results}
+            return result
+
+        return classmethod(create_multilayer)
+
+
+def _buffer_of(box: Any) -> str | None:
+    """The name of the buffer that a result was realized in, if it was."""
+    return getattr(getattr(getattr(box, "data", None), "data", None), "name", None)
 
 
 def _by_final_node(

@@ -141,7 +141,8 @@ def _after_lifting(passes: Callable[..., Any]) -> Callable[..., Any]:
 def lift_on_cuda(gm: torch.fx.GraphModule) -> None:
     """Constant made on the CPU, lifted, moved → constant on the GPU, lifted: as a GPU build traces.
 
-    Without a GPU, fake tensors lift the CPU tensor first and trace its move afterwards.
+    Without a GPU, fake tensors lift the CPU tensor first and trace its move afterwards. A move that
+    the user wrote stays one.
     """
     for move in list(gm.graph.nodes):
         if move.op != "call_function" or move.target not in _MOVES:
@@ -155,6 +156,7 @@ def lift_on_cuda(gm: torch.fx.GraphModule) -> None:
             and isinstance(lift.args[0], torch.fx.Node)
             and lift.args[0].op == "get_attr"
             and lift.meta["val"].dtype == value.dtype
+            and _one_call(lift, move)
         ):
             continue
         source = lift.args[0]
@@ -179,3 +181,9 @@ def lift_on_cuda(gm: torch.fx.GraphModule) -> None:
             if not node.users:
                 gm.graph.erase_node(node)
     gm.recompile()
+
+
+def _one_call(lift: torch.fx.Node, move: torch.fx.Node) -> bool:
+    """Whether both come of one call in the user's code, as of `torch.tensor(..., device="cuda")`."""
+    key = "source_fn_stack"
+    return lift.meta.get(key) == move.meta.get(key)

@@ -53,7 +53,7 @@ def predict_compiled(
     made = told_why(stream.made)
     launches = tuple(m.launch for m in made)
     trips = round_trips(launches)
-    barriers = find_barriers(made, trips, [b.reason for b in graph_breaks])
+    barriers = find_barriers(made, trips, graph_breaks)
     told = tuple(dict.fromkeys((*notes, *stream.notes, *stream.graph_notes())))
     unknowns = tuple(stream.unknowns)
     return Plan(launches, trips, barriers, unknowns, graph_breaks, told, recompiles)

@@ -7,13 +7,14 @@ Barrier for each pair in which a launch reads what another wrote. Torch-free, so
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from kpredict.compiled.region import Node, Region
-from kpredict.model import Barrier, Kind, Launch, RoundTrip
+from kpredict.model import Barrier, GraphBreak, Kind, Launch, RoundTrip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ REASONS: Mapping[str, Reason] = {
             "graph-break",
             "Dynamo cut the function between the two, so they are compiled apart.",
             "Remove the graph break; `fullgraph=True` shows where it is.",
+        ),
+        Reason(
+            "compiled-apart",
+            "They belong to two compiled functions, or to two calls of one.",
+            "Compile the function that calls both.",
         ),
         Reason(
             "not-compiled",
@@ -142,6 +148,7 @@ REASONS: Mapping[str, Reason] = {
 }
 
 _WORDS: tuple[tuple[str, str], ...] = (
+    ("mismatch (non-reduce)", "sizes"),
     ("numel/rnumel mismatch", "reduction-shape"),
     ("numel/rnumel incompatib", "reduction-shape"),
     ("numel incompatib", "sizes"),
@@ -179,20 +186,32 @@ def _first(text: str) -> str:
 
 
 def find_barriers(
-    made: Sequence[Made], trips: Iterable[RoundTrip], breaks: Sequence[str] = ()
+    made: Sequence[Made], trips: Iterable[RoundTrip], breaks: Sequence[GraphBreak] = ()
 ) -> tuple[Barrier, ...]:
     """A Barrier for each (writer, reader) of a round trip, in plan order."""
     pairs = sorted({(t.writer, r) for t in trips for r in t.readers if r != t.writer})
-    return tuple(Barrier(w, r, *_why(made[w], made[r], breaks)) for w, r in pairs)
+    readers: dict[int, list[int]] = {}
+    for w, r in pairs:
+        readers.setdefault(w, []).append(r)
+    after: dict[int, int] = {}  # by launch, a bit for each that needs it, directly or not
+    for w in sorted(readers, reverse=True):
+        for r in readers[w]:
+            after[w] = after.get(w, 0) | 1 << r | after.get(r, 0)
+
+    def between(w: int, r: int) -> list[str]:
+        return [made[k].launch.name for k in readers[w] if after.get(k, 0) >> r & 1]
+
+    return tuple(Barrier(w, r, *_why(made[w], made[r], breaks, between(w, r))) for w, r in pairs)
 
 
-def _why(writer: Made, reader: Made, breaks: Sequence[str]) -> tuple[str, str]:
-    """(key, detail) for one pair."""
+def _why(
+    writer: Made, reader: Made, breaks: Sequence[GraphBreak], between: Sequence[str]
+) -> tuple[str, str]:
+    """(key, detail) for one pair; `between` are launches that need one and lead to the other."""
     if writer.region is not reader.region or writer.region is None or reader.region is None:
-        if writer.region is not None and reader.region is not None:
-            return "graph-break", breaks[0] if breaks else "two graphs compiled apart"
-        outside = writer if writer.region is None else reader
-        return "not-compiled", f"{_what(outside)} runs eagerly"
+        return _in_two_regions(writer, reader, breaks)
+    if writer.node is not None and writer.node is reader.node and writer.node.kind == "extern":
+        return "fallback-op", f"both are parts of {_op(writer.node)}, which is called whole"
     for side in (writer, reader):
         if side.launch.kind is Kind.LIBRARY:
             return "library-call", f"{_what(side)} is a library call"
@@ -208,19 +227,57 @@ def _why(writer: Made, reader: Made, breaks: Sequence[str]) -> tuple[str, str]:
         return "not-tried", ""
     if writer.node is reader.node:
         return _within(writer.node)
-    said = writer.region.why_not
-    names = (writer.node.name, reader.node.name)
+    return _of_nodes(writer.region, writer.node, reader.node, between)
+
+
+def _in_two_regions(writer: Made, reader: Made, breaks: Sequence[GraphBreak]) -> tuple[str, str]:
+    if writer.region is None or reader.region is None:
+        outside = writer if writer.region is None else reader
+        return "not-compiled", f"{_what(outside)} runs eagerly"
+    if not breaks:
+        return "compiled-apart", ""
+    found = [b for b in breaks if _lies_between(b, writer.launch, reader.launch)]
+    if len(found) == 1 or len(breaks) == 1:
+        told = (found or breaks)[0]
+        where = f"line {told.line.line}: " if told.line is not None else ""
+        return "graph-break", where + told.reason
+    return "graph-break", f"one of {len(breaks)} graph breaks"
+
+
+def _lies_between(told: GraphBreak, writer: Launch, reader: Launch) -> bool:
+    """Whether the break's line is not before the writer's lines and not after the reader's."""
+    if told.line is None:
+        return False
+    before = [s.line for s in writer.lines if s.file == told.line.file]
+    after = [s.line for s in reader.lines if s.file == told.line.file]
+    return bool(before and after) and max(before) <= told.line.line <= min(after)
+
+
+def _of_nodes(
+    region: Region, writer: Node, reader: Node, between: Sequence[str]
+) -> tuple[str, str]:
+    """Inductor's last word on two nodes of one schedule, or what their loops tell without it.
+
+    It says "no shared data" also of nodes that share an array and touch it in different loops.
+    """
+    said = region.why_not
+    names = (writer.name, reader.name)
     text = said.get(names) or said.get((names[1], names[0])) or ""
-    if _is_split(writer.node, reader.node):
-        return "split-reduction", f"{_size(writer.node)} partial results, then {_size(reader.node)}"
-    if not text:
-        if set(reader.node.mutates) & set(writer.node.reads):
-            return "mutation", ""
-        return _by_sizes(writer.node, reader.node)
-    key = next((key for words, key in _WORDS if words in text), "not-tried")
-    if key == "not-tried" and "shared data" in text:
-        return _by_sizes(writer.node, reader.node)
-    return key, text
+    reduce_both = writer.is_reduction and reader.is_reduction
+    if reduce_both and region.partials & writer.writes.keys() & reader.reads.keys():
+        return "split-reduction", f"{_size(writer)} partial results, then {_size(reader)}"
+    if set(reader.mutates) & set(writer.reads) and (not text or "shared data" in text):
+        return "mutation", ""
+    key = next((key for words, key in _WORDS if words in text), "")
+    if between and key in ("", "in-between"):
+        return "in-between", f"{between[0]} needs the one and leads to the other"
+    if key in ("sizes", "reduction-shape") and (found := _PAIRS.search(text)):
+        first, second = (f"{found[n]} x {found[n + 2]}".removesuffix(" x 1") for n in (1, 2))
+        return key, f"{first} against {second} elements"
+    return _by_sizes(writer, reader) if not key or key == "sizes" else (key, text)
+
+
+_PAIRS = re.compile(r"\((\d+), (\d+)\), \((\d+), (\d+)\)")  # two outer sizes, two reduced ones
 
 
 def _within(node: Node) -> tuple[str, str]:
@@ -230,19 +287,28 @@ def _within(node: Node) -> tuple[str, str]:
     return ("foreach", "one list in several kernels") if node.kind == "foreach" else ("sizes", "")
 
 
-def _is_split(writer: Node, reader: Node) -> bool:
-    """Both reduce for the same ops, the second over the first's partial results."""
-    return (
-        writer.is_reduction and reader.is_reduction
-        and bool(set(writer.ops) & set(reader.ops)) and set(reader.reads) <= {*writer.writes}
-    )  # fmt: skip
-
-
 def _by_sizes(writer: Node, reader: Node) -> tuple[str, str]:
+    """What the two loops tell: other sizes, or the same elements in another order."""
+    first, second = _numbers(writer), _numbers(reader)
+    reduces = writer.is_reduction or reader.is_reduction
+    if first is not None and second is not None and not writer.is_reduction:
+        n = first[0] * first[1]
+        if n == second[0] * second[1]:
+            return "index-order", f"both touch {n} elements, in a different order"
     if writer.sizes != reader.sizes and writer.sizes and reader.sizes:
-        key = "reduction-shape" if writer.is_reduction or reader.is_reduction else "sizes"
+        key = "reduction-shape" if reduces else "sizes"
         return key, f"{_size(writer)} against {_size(reader)} elements"
+    if first is not None and first == second and reduces:
+        return "reduction-shape", f"both loop over {_size(writer)}, from different ends"
     return "not-tried", ""
+
+
+def _numbers(node: Node) -> tuple[int, int] | None:
+    """(outer, reduced) sizes; None where they are variables."""
+    if not node.sizes or not all(s.isdigit() for s in node.sizes):
+        return None
+    outer, *reduced = map(int, node.sizes)
+    return outer, math.prod(reduced)
 
 
 def _size(node: Node) -> str:
@@ -250,6 +316,10 @@ def _size(node: Node) -> str:
     if reduced and reduced[0] != "1":
         return f"{outer} x {reduced[0]}"
     return outer
+
+
+def _op(node: Node) -> str:
+    return node.ops[-1] if node.ops else "one op"
 
 
 def _what(side: Made) -> str:

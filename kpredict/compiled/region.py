@@ -61,7 +61,8 @@ class Region:
     pairs of node names to Inductor's words for not fusing them. `notes` say what it would decide
     by timing: `padding` and `splitting` map matrix products to the kernels that either may add,
     `optional` are nodes that a template may take in. `dynamic` are the sizes that may vary; `runs`
-    counts how often it ran, warm-up included.
+    counts how often it ran, warm-up included; `partials` are buffers with a split reduction's
+    partial results.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Region:
     optional: frozenset[str] = frozenset()
     dynamic: tuple[str, ...] = ()
     runs: int = 0
+    partials: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

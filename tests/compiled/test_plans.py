@@ -167,6 +167,17 @@ def test_small_constants_are_inlined_as_on_a_gpu(world: World) -> None:
     assert len(launch.reads) == 1
 
 
+def test_a_move_to_the_gpu_that_the_user_wrote_is_named(world: World) -> None:
+    x = torch.ones(4, 2, device="cuda")
+    for fn, name in (
+        (lambda x: x * torch.tensor([1.0, 2.0], device="cuda"), "lift_fresh_mul"),
+        (lambda x: x * torch.tensor([1.0, 2.0]).to("cuda"), "_to_copy_lift_fresh_mul"),
+    ):
+        report = kpredict.predict(fn, (x,), modes=("compiled",))
+        (launch,) = report.compiled.forward.launches
+        assert launch.name == f"triton_poi_fused_{name}_0"
+
+
 def test_a_compiled_optimizer_step_is_two_foreach_kernels(world: World) -> None:
     model = nn.Linear(64, 64).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
