@@ -184,6 +184,6 @@ def lift_on_cuda(gm: torch.fx.GraphModule) -> None:
 
 
 def _one_call(lift: torch.fx.Node, move: torch.fx.Node) -> bool:
-    """Whether both come of one call in the user's code, as of `torch.tensor(..., device="cuda")`."""
+    """Whether one call in the code made both, like `torch.tensor(..., device="cuda")`."""
     key = "source_fn_stack"
     return lift.meta.get(key) == move.meta.get(key)

@@ -168,13 +168,13 @@ def test_small_constants_are_inlined_as_on_a_gpu(world: World) -> None:
 
 
 def test_a_move_to_the_gpu_that_the_user_wrote_is_named(world: World) -> None:
-    x = torch.ones(4, 2, device="cuda")
+    x = cuda(4, 2)
     for fn, name in (
         (lambda x: x * torch.tensor([1.0, 2.0], device="cuda"), "lift_fresh_mul"),
         (lambda x: x * torch.tensor([1.0, 2.0]).to("cuda"), "_to_copy_lift_fresh_mul"),
     ):
-        report = kpredict.predict(fn, (x,), modes=("compiled",))
-        (launch,) = report.compiled.forward.launches
+        plans, _ = compiled(world, fn, x)
+        (launch,) = plans[Phase.FORWARD].launches
         assert launch.name == f"triton_poi_fused_{name}_0"
 
 
