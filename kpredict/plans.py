@@ -189,9 +189,13 @@ def _by_both_choices(
     with compiling(world, options) as compiler:
         captured = run(compiler)
     if compiler.timed.templates:
-        with compiling(world, options, templates_win=True) as other:
-            run(other)
-        mark_optional(compiler.regions, other.regions, other.timed.splitting)
+        try:
+            with compiling(world, options, templates_win=True) as other:
+                run(other)
+        except Exception as error:
+            compiler.remarks.append(f"what Triton templates take in is not known: {error}")
+        else:
+            mark_optional(compiler.regions, other.regions, other.timed.splitting)
     return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
 
 

@@ -34,6 +34,7 @@ class Compiler:
     heard: Heard = field(default_factory=Heard)
     timed: Timed = field(default_factory=Timed)
     regions: list[Region] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def wrap(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """`torch.compile(fn)` with the options given; nothing is compiled for a real device."""
@@ -70,7 +71,7 @@ class Compiler:
             f"torch.compile skips {_where(s)}, all of it runs eagerly: {s.reason}"
             for s in self.heard.of(Kind.SKIP, phase)
         ]
-        return options + skipped
+        return [*options, *skipped, *self.remarks]
 
     def _recompiles(self, phase: Phase) -> tuple[Recompile, ...]:
         """Once everything ran, what may vary in the code compiled again is known."""

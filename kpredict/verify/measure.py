@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from kpredict.capture.run import Marks, Optimizer, iterate
 from kpredict.model import KpredictError, Mode, Phase
-from kpredict.plans import Call, CompiledStep, uncompiled
+from kpredict.plans import Call, CompiledStep, stepping, uncompiled
 from kpredict.verify.bundle import MeasuredPhase
 from kpredict.verify.compare import compare
 from kpredict.verify.measured import Measured, Window, measured
@@ -93,8 +93,8 @@ def _prepared(call: Call, mode: Mode) -> Iterator[tuple[Callable[..., Any], Opti
             return
         optimizer = call.optimizer
         if optimizer is not None and call.compile_optimizer:
-            optimizer = CompiledStep(torch.compile(optimizer.step))
-        yield torch.compile(uncompiled(call.fn)), optimizer
+            optimizer = CompiledStep(torch.compile(stepping(optimizer)))
+        yield torch.compile(uncompiled(call.fn), **call.compile_options), optimizer
     finally:
         torch.compiler.reset()
 
