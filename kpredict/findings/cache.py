@@ -35,6 +35,7 @@ class Cache:
         self.stamp = run_stamp
         self.rows: dict[str, Any] = {}
         self.changed = False
+        self.imported: dict[str, str] = {}
         try:
             data = json.loads((folder / "findings.json").read_text("utf-8"))
             if isinstance(data, dict) and isinstance(data.get("rows"), dict):
@@ -49,10 +50,21 @@ class Cache:
         row = self.rows.get(path)
         if not isinstance(row, dict) or row.get("key") != key:
             return None
+        if not all(self._is_still(*p) for p in row.get("rests_on", ())):
+            return None
         try:
             return _load(path, row)
         except (KeyError, TypeError, ValueError):
             return None
+
+    def _is_still(self, path: str, digest: str) -> bool:
+        """Whether an imported file is as it was. Read once in a run."""
+        if path not in self.imported:
+            try:
+                self.imported[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            except OSError:
+                self.imported[path] = ""
+        return self.imported[path] == digest
 
     def put(self, checked: Checked, key: str) -> None:
         self.rows.pop(checked.path, None)
@@ -77,6 +89,7 @@ def _dump(checked: Checked) -> dict[str, Any]:
         "line": checked.line,
         "suppressed": checked.suppressed,
         "faults": checked.faults,
+        "rests_on": checked.rests_on,
     }
 
 
@@ -86,6 +99,7 @@ def _load(path: str, row: dict[str, Any]) -> Checked:
                 confidence=Confidence(f["confidence"]))
         for f in row["findings"]
     )  # fmt: skip
+    rests_on = tuple((str(p), str(d)) for p, d in row.get("rests_on", ()))
     return Checked(
-        path, findings, row["error"], row["line"], row["suppressed"], tuple(row["faults"])
+        path, findings, row["error"], row["line"], row["suppressed"], tuple(row["faults"]), rests_on
     )

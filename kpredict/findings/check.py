@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from kpredict.findings.budgets import check_budgets
 from kpredict.findings.finding import Confidence, Finding
@@ -16,6 +17,7 @@ from kpredict.findings.registry import Rule, rules
 from kpredict.source.infer.comments import Suppression, suppressions
 from kpredict.source.infer.entries import read_file
 from kpredict.source.infer.parsing import parse
+from kpredict.source.infer.project import is_small, root_of
 
 HUGE = 4_000_000
 """Characters beyond which a file is taken for generated data and not read."""
@@ -32,6 +34,7 @@ class Checked:
     line: int = 0
     suppressed: int = 0
     faults: tuple[str, ...] = ()
+    rests_on: tuple[tuple[str, str], ...] = ()  # imported files that were read, and their hashes
 
 
 def may_touch_torch(text: str) -> bool:
@@ -52,7 +55,8 @@ def check_text(text: str, path: str, options: Options) -> Checked:
     except (ValueError, RecursionError, MemoryError) as error:
         return Checked(path, error=f"cannot be parsed: {error or type(error).__name__}")
     try:
-        reading = read_file(text, path, options.target, tree=tree)
+        follow = is_small(root_of(str(Path(path).parent)))
+        reading = read_file(text, path, options.target, tree=tree, follow=follow)
         file = File(reading, options.limits, options.target)
         found: list[Finding] = []
         for rule in options.rules:
@@ -67,7 +71,8 @@ def check_text(text: str, path: str, options: Options) -> Checked:
         return Checked(path, error="nested too deeply to be read")
     faults = tuple(f"{path}: {r.name} was not read to its end, a fault of kpredict: {r.fault}"
                    for r in file.functions if r.fault)  # fmt: skip
-    return replace(_settled(path, text, found, options), faults=faults)
+    rests_on = tuple(sorted(reading.rests_on.items()))
+    return replace(_settled(path, text, found, options), faults=faults, rests_on=rests_on)
 
 
 def _of_rule(rule: Rule, file: File) -> list[Finding]:

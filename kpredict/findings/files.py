@@ -122,7 +122,8 @@ def check_notebook(data: bytes, path: str, options: Options) -> Checked:
     for f in whole.findings:
         offset, number = max(s for s in starts if s[0] < f.line)
         findings += in_cell(Checked(path, (f,)), number, offset).findings
-    return Checked(path, tuple(findings), whole.error, whole.line, whole.suppressed, whole.faults)
+    return Checked(path, tuple(findings), whole.error, whole.line, whole.suppressed, whole.faults,
+                   whole.rests_on)  # fmt: skip
 
 
 def read_bytes(path: str, stdin: bytes | None = None) -> bytes:

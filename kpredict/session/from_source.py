@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kpredict.graph import round_trips
 from kpredict.model import (
@@ -24,7 +25,10 @@ from kpredict.model import (
     Unknown,
 )
 from kpredict.request import Request
+from kpredict.session.told import init_specs, specs
+from kpredict.source.entries import read_source
 from kpredict.source.fusion import estimate
+from kpredict.source.infer.comments import value_of
 from kpredict.source.infer.counting import kernels, launches
 from kpredict.source.infer.entries import Read, read_conventional, read_file
 from kpredict.source.infer.trace import Fork, Item, Missing, Repeat, Step, Sync
@@ -41,7 +45,10 @@ def read_entries(request: Request, text: str, target: Target) -> Iterator[Entry]
     if conventional is not None and not request.names:
         found: Iterable[Read] = (conventional,)
     else:
-        found = read_file(text, request.file, target).functions
+        given = _given(request, text)
+        found = read_file(
+            text, request.file, target, follow=True, dims=request.dims, given=given
+        ).functions
     for read in found:
         if request.names and read.name not in request.names:
             continue
@@ -50,6 +57,21 @@ def read_entries(request: Request, text: str, target: Target) -> Iterator[Entry]
             inputs = tuple(w if n.isdigit() else f"{n}={w}" for n, w in read.inputs)
             plans = {Mode.EAGER: Phases(plan)}
             yield Entry(request.file, read.name, read.line, inputs, plans, source=text)
+
+
+def _given(request: Request, text: str) -> dict[str, dict[str, Any]]:
+    """What directives, annotations, configuration and flags say of each entry's inputs."""
+    source = read_source(request.file, text)
+    out: dict[str, dict[str, Any]] = {}
+    for entry in source.entries:
+        values = {n: value_of(s, request.dims) for n, s in specs(entry, request).items()}
+        if values:
+            out[entry.name] = out[f"{entry.name}.forward"] = values
+        owner = entry.name.rpartition(".")[0] or entry.name
+        init = init_specs(source, entry, owner, request)
+        if init:
+            out[f"{owner}.__init__"] = {n: value_of(s, request.dims) for n, s in init.items()}
+    return out
 
 
 @dataclass

@@ -44,3 +44,14 @@ def test_what_launches_nothing_is_left_out_unless_named() -> None:
     text = "def f(n): return n\n# kpredict: x=f32[8]\ndef g(x): return x.relu()\n"
     assert [e.name for e in read(text)] == ["g"]
     assert [e.name for e in read(text, "f")] == ["f"]
+
+
+def test_flags_give_inputs_dims_and_the_constructor() -> None:
+    text = (
+        "from torch import nn\n\nclass Net(nn.Module):\n    def __init__(self, d):\n"
+        "        super().__init__()\n        self.fc = nn.Linear(d, d)\n\n"
+        "    def forward(self, x):\n        return self.fc(x).t().reshape(-1)\n"
+    )
+    request = Request("f.py", inputs=("x=f32[2*b,8]", "d=8"), dims={"b": 4})
+    (entry,) = read_entries(request, text, target())
+    assert [x.name for x in plan(entry).launches] == ["cublasLtMatmul", "elementwise_kernel"]

@@ -94,7 +94,8 @@ class Calls(Attributes):
     def _call_instance(
         self, o: Instance, args: Sequence[Value], kwargs: Mapping[str, Value]
     ) -> Value:
-        hooks = o.attributes.get("_hooks", ())
+        kept = o.attributes.get("_hooks", ())
+        hooks = kept if isinstance(kept, tuple) else ()
         for when, hook in hooks:
             if when == "before":
                 changed = self.call(hook, (o, tuple(args)), {})
@@ -167,6 +168,8 @@ class Calls(Attributes):
             return UNKNOWN
         names = self.bind_parameters(f, args, kwargs)
         frame = Frame(f.scope, f.qualname, names, f.closure, f.owner, consume=consume)
+        if f.scope is self.watched and f.qualname not in self.seen and arrays_in(names, 2):
+            self.seen[f.qualname] = _given(f, names)
         if self.perhaps_arrays:
             frame.perhaps, self.perhaps_arrays = self.perhaps_arrays, {}
         here = self.here
@@ -258,6 +261,13 @@ class Calls(Attributes):
         post = o.cls.find("__post_init__")
         if isinstance(post, Function):
             self.call_function(post, (o,), {})
+
+
+def _given(f: Function, names: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The arguments of a call, without the object it is a method of."""
+    first = [*f.node.args.posonlyargs, *f.node.args.args][:1]
+    method = f.owner is not None and f.kind != "static"
+    return {n: v for n, v in names.items() if not (method and first and n == first[0].arg)}
 
 
 def requiring(value: Value) -> Value:

@@ -6,13 +6,20 @@ import io
 import re
 import tokenize
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kpredict.model import KpredictError
 from kpredict.source.infer.shapes.pointwise import channels_last
 from kpredict.source.infer.shapes.registry import fresh
 from kpredict.source.infer.values import UNKNOWN, Value
-from kpredict.source.inputs import DictSpec, InputSpec, ListSpec, TensorSpec, ValueSpec
+from kpredict.source.inputs import (
+    DictSpec,
+    InputSpec,
+    ListSpec,
+    TensorSpec,
+    ValueSpec,
+    resolve,
+)  # fmt: skip
 
 _IGNORE = re.compile(r"#\s*kpredict:\s*ignore(?:\[([^\]]*)\])?\s*(.*)", re.I)
 _NOQA = re.compile(r"#\s*noqa:\s*([A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)", re.I)
@@ -101,11 +108,17 @@ def value_of(spec: InputSpec, dims: Mapping[str, int]) -> Value:
     """The value that a spec describes."""
     match spec:
         case TensorSpec():
-            sizes = [s if isinstance(s, int) else dims.get(s) for s in spec.shape]
+            try:
+                known = resolve(spec, dims)
+            except KpredictError:  # some size has a name that nothing tells
+                known = spec
+            assert isinstance(known, TensorSpec)
+            sizes = [s if isinstance(s, int) else dims.get(s) for s in known.shape]
             stride = spec.stride
             if spec.channels_last and None not in sizes and len(sizes) == 4:
                 stride = channels_last(tuple(s or 0 for s in sizes))
-            return fresh(sizes, spec.dtype, spec.device, stride)
+            made = fresh(sizes, spec.dtype, spec.device, stride)
+            return replace(made, requires_grad=True) if spec.grad else made
         case ListSpec():
             items = [value_of(s, dims) for s in spec.items]
             return tuple(items) if spec.is_tuple else items

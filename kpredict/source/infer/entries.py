@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kpredict.model import Target
 from kpredict.source.infer.comments import directives
 from kpredict.source.infer.counting import total
 from kpredict.source.infer.joining import arrays_in
-from kpredict.source.infer.machine import Machine
+from kpredict.source.infer.machine import Machine, is_main_guard
 from kpredict.source.infer.modules import everything
-from kpredict.source.infer.operators import Exhausted
+from kpredict.source.infer.operators import Exhausted, Frame
 from kpredict.source.infer.parameters import initial, parameters
 from kpredict.source.infer.parsing import parse
 from kpredict.source.infer.trace import Interval, Item, Missing, Place
@@ -105,22 +105,28 @@ class FileReading:
     tree: ast.Module
     scope: Scope
     functions: tuple[Read, ...]
+    rests_on: Mapping[str, str] = field(default_factory=dict)  # imported files and their hashes
 
 
 def read_file(
     text: str, file: str, target: Target | None = None, *, follow: bool = False,
     files: dict[str, Scope] | None = None, tree: ast.Module | None = None,
+    dims: Mapping[str, int] | None = None, given: Mapping[str, Mapping[str, Value]] | None = None,
 ) -> FileReading:  # fmt: skip
-    """Read every function and method of a file with what is known of its parameters.
+    """Read every function and method of a file with what is known of its parameters: `given`, else
+    its directive, else what `get_inputs` or the file's own calls of it say.
 
-    `follow` reads imported files of the same package too. Raises SyntaxError, ValueError,
+    `follow` reads imported files of the same project too. Raises SyntaxError, ValueError,
     RecursionError or MemoryError for what Python itself cannot parse.
     """
     if tree is None:
         tree = parse(text)
     loader = Machine(fuel=20 * FUEL, target=target, files=files, follow=follow)
     scope = loader.load(tree, file)
-    told = {**_offered(scope, loader), **directives(text, file, {})}
+    told: dict[str, Mapping[str, Value]] = {**called_in_script(tree, scope, loader)}
+    told.update(_offered(scope, loader))
+    told.update(directives(text, file, dims or {}))
+    told.update(given or {})
     found: list[Read] = []
     for value in list(scope.names.values()):
         if (
@@ -131,7 +137,26 @@ def read_file(
             found.append(_read_function(value, None, loader, told))
         elif isinstance(value, Class) and value.scope is scope:
             found += _read_class(value, loader, told)
-    return FileReading(file, text, tree, scope, tuple(found))
+    return FileReading(file, text, tree, scope, tuple(found), loader.rests_on)
+
+
+def called_in_script(
+    tree: ast.Module, scope: Scope, loader: Machine
+) -> dict[str, Mapping[str, Value]]:
+    """What the block under `if __name__ == "__main__"` first calls each function of the file with,
+    where an array is among it."""
+    blocks = [s.body for s in tree.body if isinstance(s, ast.If) and is_main_guard(s)]
+    if not blocks:
+        return {}
+    reader = loader.again(FUEL)
+    reader.watched = scope
+    frame = Frame(scope, "<module>", dict(scope.names))
+    try:
+        with reader.recording():
+            reader.execute([s for b in blocks for s in b], frame)
+    except Exception:  # cut short, or odd: what was seen so far is right
+        pass
+    return reader.seen
 
 
 def _offered(scope: Scope, loader: Machine) -> dict[str, dict[str, Value]]:
@@ -147,7 +172,7 @@ def _offered(scope: Scope, loader: Machine) -> dict[str, dict[str, Value]]:
     try:
         with reader.recording():
             given = reader.call(offers, (), {})
-    except (Exhausted, RecursionError):
+    except Exception:  # cut short, or odd: no inputs are known then
         return {}
     if not isinstance(given, (list, tuple)):
         return {}
@@ -162,13 +187,13 @@ def _read_class(
     methods = [f for f in cls.attributes.values() if isinstance(f, Function) and f.owner is cls]
     if not methods:
         return
-    o = _object(cls, loader)
+    o = _object(cls, loader, told.get(f"{cls.name}.__init__", {}))
     for f in methods:
         if f.qualname.rpartition(".")[2] not in ("__init__", "__repr__", "extra_repr"):
             yield _read_function(f, o, loader, told)
 
 
-def _object(cls: Class, loader: Machine) -> Instance:
+def _object(cls: Class, loader: Machine, given: Mapping[str, Value]) -> Instance:
     """An object as far as the source tells: a module is built, on the GPU; others are open."""
     o = Instance(cls, open=True)
     if not cls.is_a("Module"):
@@ -182,12 +207,12 @@ def _object(cls: Class, loader: Machine) -> Instance:
                 args = reader.call(offers, (), {})
             known = isinstance(args, (list, tuple)) and bool(args)
             made = reader.instantiate(
-                cls, tuple(args) if known else (), {} if known else initial(cls)
+                cls, tuple(args) if known else (), {} if known else {**initial(cls), **given}
             )
             if isinstance(made, Instance):
                 o = made
                 reader.module_method(o, "cuda", (), {})
-    except (Exhausted, RecursionError):
+    except Exception:  # cut short, or odd: an object that nothing is known of is right too
         pass
     o.open = True
     o.attributes["training"] = UNKNOWN

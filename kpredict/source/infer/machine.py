@@ -9,7 +9,8 @@ from kpredict.eager import attending
 from kpredict.model import Target, Tensor
 from kpredict.source.infer.modules import Modules
 from kpredict.source.infer.operators import Exhausted, Frame
-from kpredict.source.infer.parsing import parse
+from kpredict.source.infer.parsing import parsed
+from kpredict.source.infer.project import root_of
 from kpredict.source.infer.values import UNKNOWN, Array, Class, Scope, Symbol, Value
 from kpredict.targets import target as find_target
 
@@ -34,6 +35,14 @@ _OURS = (
 )
 
 
+MOST_FOLLOWED = 64
+"""Files of one project that one reading opens."""
+LARGEST = 400_000
+"""Bytes of an imported file beyond which it is taken for data."""
+LOADING = 800_000
+"""What the top level of an imported file may cost."""
+
+
 class Machine(Modules):
     """One reading. `files` maps module paths to Scopes already read, shared between readings."""
 
@@ -49,24 +58,30 @@ class Machine(Modules):
         self.target = target
         self.files = {} if files is None else files
         self.follow = follow
+        self.rests_on: dict[str, str] = {}  # the imported files that were read, and their hashes
 
     def again(self, fuel: int) -> Machine:
         """A fresh reading with the same target and the same files."""
-        return Machine(fuel, self.assume, self.target, self.files, self.follow)
+        made = Machine(fuel, self.assume, self.target, self.files, self.follow)
+        made.rests_on = self.rests_on
+        return made
 
     def load(self, tree: ast.Module, file: str) -> Scope:
         """The names of a file after its top level ran; what it computes there is not recorded."""
         scope = Scope(file, package=str(Path(file).parent))
-        self.files[str(Path(file).resolve())] = scope
+        if self.follow:
+            self.files[str(Path(file).resolve())] = scope
         frame = Frame(scope, "<module>", scope.names)
         with self.recording():
             for statement in tree.body:
-                if _is_main_guard(statement):
+                if is_main_guard(statement):
                     continue
                 try:
                     self.execute([statement], frame)
                 except (Exhausted, RecursionError):
                     break
+                except Exception:  # an odd statement must not cost the file its other names
+                    continue
         return scope
 
     # -- imports ---------------------------------------------------------------------------
@@ -83,8 +98,8 @@ class Machine(Modules):
             for _ in range(level - 1):
                 start = start.parent
             roots = [start]
-        else:
-            roots += list(start.parents)[:3]
+        elif Path(root_of(str(start))) != start.resolve():
+            roots.append(Path(root_of(str(start))))
         for root in roots:
             found = self._file(root.joinpath(*name.split(".")) if name else root)
             if found is not None:
@@ -97,12 +112,20 @@ class Machine(Modules):
             if key in self.files:
                 return self.files[key]
             try:
-                if not path.is_file() or path.stat().st_size > 1_000_000:
+                if len(self.files) >= MOST_FOLLOWED or not path.is_file():
                     continue
-                tree = parse(path.read_text("utf-8", errors="replace"))
+                said = path.stat()
+                if said.st_size > LARGEST:
+                    continue
+                tree, digest = parsed(key, said.st_mtime_ns)
             except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
-            return self.load(tree, str(path))
+            self.rests_on[key] = digest
+            before, self.fuel = self.fuel, LOADING
+            try:
+                return self.load(tree, str(path))
+            finally:
+                self.fuel = before
         return None
 
     def import_submodule(self, scope: Scope, name: str) -> Value:
@@ -159,7 +182,7 @@ def _metadata(a: Array) -> Tensor:
     return Tensor(a.sizes, a.stride, a.dtype)
 
 
-def _is_main_guard(node: ast.stmt) -> bool:
+def is_main_guard(node: ast.stmt) -> bool:
     return (
         isinstance(node, ast.If) and isinstance(node.test, ast.Compare)
         and isinstance(node.test.left, ast.Name) and node.test.left.id == "__name__"

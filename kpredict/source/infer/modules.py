@@ -151,7 +151,9 @@ class Modules(Transforms):
                 o.attributes[args[0]] = value
             return None
         if name in _HOOKS and args:
-            o.attributes.setdefault("_hooks", []).append((_HOOKS[name], args[0]))
+            kept = o.attributes.get("_hooks", ())
+            before = kept if isinstance(kept, tuple) else ()
+            o.attributes["_hooks"] = (*before, (_HOOKS[name], args[0]))
             return UNKNOWN
         if name == "_replace":
             return Instance(o.cls, {**o.attributes, **kwargs})

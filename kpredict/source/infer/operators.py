@@ -102,6 +102,8 @@ class State:
         self.here = Place("", 0, 0, "")
         self.stack: list[Place] = []
         self.default_device = "cpu"
+        self.watched: Scope | None = None  # note what functions of this file are called with
+        self.seen: dict[str, Mapping[str, Value]] = {}
         self.opened = 0  # composites of PyTorch that are open
         self.perhaps_arrays: Mapping[str, Array] = {}  # for the next call only
         self.tape: list[Any] = []  # ops that require grad, in order

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import warnings
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 
 
 def parse(text: str) -> ast.Module:
@@ -11,3 +14,11 @@ def parse(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text)
+
+
+@lru_cache(64)
+def parsed(path: str, changed: int) -> tuple[ast.Module, str]:
+    """The tree of an imported file and the hash of its bytes; `changed` tells its versions apart.
+    Raises OSError beside what `parse` raises."""
+    data = Path(path).read_bytes()
+    return parse(data.decode("utf-8", errors="replace")), sha256(data).hexdigest()
