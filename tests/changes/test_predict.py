@@ -71,6 +71,15 @@ def gate(x):
     return torch.sigmoid(x) * x
 
 
+# kpredict: x=f32[512,512]
+def looped(x):
+    for _ in range(2):
+        x = torch.sin(x)
+        print(x.shape)
+        x = torch.cos(x)
+    return x
+
+
 class Head(nn.Module):
     def __init__(self):
         super().__init__()
@@ -194,6 +203,11 @@ def test_a_function_that_compiles_only_a_part(others: dict[str, Entry]) -> None:
     removed = outcome(others["inner"], "torch._dynamo.graph_break() removed")
     assert kernels(whole, Mode.AS_WRITTEN) == (3, 2)
     assert kernels(removed, Mode.COMPILED) == (2, 1)
+
+
+def test_what_makes_dynamo_skip_a_function(others: dict[str, Entry]) -> None:
+    change = outcome(others["looped"], "print left out when compiled")
+    assert kernels(change, Mode.COMPILED) == (4, 1)
 
 
 def test_optimizers_and_losses_of_a_training_step(others: dict[str, Entry]) -> None:
