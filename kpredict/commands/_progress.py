@@ -20,13 +20,15 @@ class Progress:
         self._files = [request.file for request in asked]
         self._verbose = verbose
         self._on_terminal = sys.stderr.isatty()
+        self._changed = False  # of changed programs nothing is repeated
 
     def begun(self, request: Request) -> None:
+        self._changed = request.text is not None
         if self._on_terminal:
             at, of = self._files.index(request.file) + 1, len(self._files)
             several = f" ({at} of {of})" if of > 1 else ""
             for_what = f" for {request.target}" if request.target else ""
-            for_what += ", changed" if request.text is not None else ""
+            for_what += ", changed" if self._changed else ""
             sizes = "".join(f", {name}={size:,}" for name, size in request.dims.items())
             sys.stderr.write(f"\r\x1b[Kanalysing {request.file}{several}{for_what}{sizes}")
             sys.stderr.flush()
@@ -34,7 +36,8 @@ class Progress:
     def heard(self, answer: Answer) -> None:
         if self._on_terminal:
             sys.stderr.write("\r\x1b[K")
-        if self._verbose and answer.output:
-            sys.stderr.write(answer.output)
-        if self._verbose and answer.recalled:
+        if not self._verbose or self._changed:
+            return
+        sys.stderr.write(answer.output)
+        if answer.recalled:
             sys.stderr.write("kpredict: nothing has changed: the answer of an earlier run\n")
