@@ -130,8 +130,7 @@ class _Stream:
         if self.replay:
             graph, count = self.replays[self.replay]
             self.replays[self.replay] = graph, count + 1
-            because = launch.because or f"in CUDA graph {graph}"
-            launch = replace(launch, because=because, replay=self.replay)
+            launch = replace(launch, replay=self.replay)
         elif self.copying is not None:
             because = f"copies inputs to the addresses that CUDA graph {self.copying} reads"
             launch = replace(launch, because=because, lines=())

@@ -96,9 +96,9 @@ def _why(here: Sequence[Launch], inside: Sequence[Barrier], eager: Sequence[Laun
     said: dict[str, None] = {}
     helped: set[str] = set()
     for launch in here:
-        if launch.because and launch.region and launch.kind is Kind.KERNEL and _is_made(launch):
+        if launch.region and launch.because.startswith(_HELPS):
             helped.update(launch.ops)
-            if not launch.because.startswith("the bias"):  # eager has a kernel for it too
+            if not launch.because.startswith(_AFTER):  # eager has a kernel for it too
                 said[launch.because] = None
     sizes = {b.detail: None for b in inside if b.reason == "split-reduction"}
     if sizes:
@@ -134,11 +134,9 @@ def _written_out(launches: Sequence[Launch], eager: Sequence[Launch]) -> Iterato
 
 
 _GENERATED = "triton_"
-
-
-def _is_made(launch: Launch) -> bool:
-    """Made by Inductor, not by the rule of an op that it calls."""
-    return launch.name.startswith(_GENERATED) or "seeds" in launch.because
+_AFTER = "the bias or the layout of the result of"
+_HELPS = ("puts an input of", "draws the seeds", _AFTER)
+"""What the compiled plan says of kernels that are there for the sake of a call."""
 
 
 _FAMILY = re.compile(r"^(_?native_|cudnn_|miopen_|_)|(_legit(_functional|_no_training)?|_)$")
