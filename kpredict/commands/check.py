@@ -163,8 +163,10 @@ class _Settings:
             split_codes(first(flags["ignore"], config.ignore) or (), rules()),
             limits,
             target(first(flags["target"], config.target), flags["torch"] or installed_release()),
-            budgets, code_of_user,
+            budgets, {e.path: e.inputs for e in config.entries}, code_of_user,
         )  # fmt: skip
+        for e in config.entries:
+            self.options.inputs_of(e.path.rpartition("::")[0])  # a fault in them is said at once
         self.files = files_of([f for f, _ in split], (*config.exclude, *flags["exclude"]))
         self.jobs: int = first(flags["jobs"], config.jobs, os.cpu_count() or 1)
         remembers = first(flags["cache"], config.cache, True)
@@ -175,9 +177,10 @@ class _Settings:
         """Raises KpredictError when a file of this check lacks what has a budget."""
         from kpredict.findings.budgets import require
         from kpredict.findings.files import decode, read_bytes
+        from kpredict.findings.options import is_of
 
         for path in self.files:
-            names = [k.rpartition("::")[2] for k in self.options.budgets if _is_in(k, path)]
+            names = [k.rpartition("::")[2] for k in self.options.budgets if is_of(k, path)]
             if names and path.endswith(".py"):
                 try:
                     text = decode(read_bytes(path))
@@ -206,12 +209,6 @@ class _Settings:
         return "\n".join(lines) + "\n"
 
 
-def _is_in(key: str, path: str) -> bool:
-    """Whether a budget's key, "file.py::name", is of this file."""
-    where = key.rpartition("::")[0]
-    return bool(where) and (path == where or path.endswith("/" + where))
-
-
 def _progress(total: int, quiet: bool) -> Any:
     if quiet or total < 20 or not sys.stderr.isatty():
         return None
@@ -230,10 +227,11 @@ def _deeper(settings: _Settings, findings: list[Any], notes: list[str]) -> list[
     from importlib.util import find_spec
 
     from kpredict.findings.confirm import budgets_of_report, confirm
+    from kpredict.findings.options import is_of
 
     budgeted = [k for k in settings.options.budgets if k.rpartition("::")[0]]
     wanted = {f.path for f in findings if f.cell is None and f.path.endswith(".py")}
-    wanted |= {f for f in settings.files for k in budgeted if _is_in(k, f)}
+    wanted |= {f for f in settings.files for k in budgeted if is_of(k, f)}
     wanted = {w for w in wanted if Path(w).is_file()}
     if not wanted:
         return findings

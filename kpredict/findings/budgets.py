@@ -27,7 +27,8 @@ def budget_of(budgets: Mapping[str, Budget], path: str, name: str) -> Budget | N
 
 
 def require(path: str, text: str, names: list[str]) -> None:
-    """Raises KpredictError when a file does not define what has a budget: it would hold nothing."""
+    """Raises KpredictError when a file does not define what has a budget or inputs: they would
+    hold nothing."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -37,7 +38,7 @@ def require(path: str, text: str, names: list[str]) -> None:
         if name not in defined:
             near = get_close_matches(name, defined, 1, 0.6)
             raise KpredictError(
-                f"{path} has a budget for {name} and defines none.",
+                f"{path} does not define {name}, which is given a budget or inputs.",
                 f"Did you mean {near[0]}?" if near else "Name a function, method or class of it.",
             )
 

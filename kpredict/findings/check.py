@@ -56,7 +56,8 @@ def check_text(text: str, path: str, options: Options) -> Checked:
         return Checked(path, error=f"cannot be parsed: {error or type(error).__name__}")
     try:
         follow = is_small(root_of(str(Path(path).parent)))
-        reading = read_file(text, path, options.target, tree=tree, follow=follow)
+        given = options.inputs_of(path)
+        reading = read_file(text, path, options.target, tree=tree, follow=follow, given=given)
         file = File(reading, options.limits, options.target)
         found: list[Finding] = []
         for rule in options.rules:

@@ -266,3 +266,17 @@ def test_where_data_is_prepared_a_finding_is_only_possible() -> None:
     assert [(f.function, f.confidence) for f in found] == [
         ("CatImageProcessor.resize", "possible"), ("CatImageProcessor.post_process", "certain"),
     ]  # fmt: skip
+
+
+def test_inputs_of_the_configuration_are_known_to_the_source() -> None:
+    text = "import torch\n\ndef f(x):\n    return torch.sin(x * 2).sum()\n"
+    given = {"sub/m.py::f": ("x=f32[8192,8192]",), "other.py::f": ("x=f32[1]",)}
+
+    def large(path: str) -> list[str]:
+        options = Options(select=("KP201",), inputs=given)
+        return [f.message for f in check_text(text, path, options).findings]
+
+    assert "float32[8192,8192]" in large("a/sub/m.py")[0]
+    assert large("m.py") == large("other.py") == []
+    with pytest.raises(KpredictError):
+        Options(inputs={"m.py::f": ("x=f33[1]",)}).inputs_of("m.py")

@@ -73,5 +73,5 @@ def test_budgets_are_settled_by_a_run(limit: str, static: str, deeper: str) -> N
 def test_a_budget_of_nothing_is_an_error() -> None:
     done = run("--static", "budgets.py::gaet", "--max-eager", "1")
     assert done.returncode == 2
-    assert "budgets.py has a budget for gaet and defines none." in done.stderr
+    assert "budgets.py does not define gaet, which is given a budget" in done.stderr
     assert "Did you mean gate?" in done.stderr
