@@ -275,10 +275,16 @@ def inputs(family: str) -> tuple[Any, ...]:
     return q, k, v, torch.randn(2, 3, 5, 5, dtype=kind), mask
 
 
-def run(text: str, family: str) -> Any:
+def run(text: str, family: str, grad: bool) -> list[Any]:
+    """What the function returns, and the gradients of its inputs."""
     names: dict[str, Any] = {}
     exec(compile(text, "f.py", "exec"), names)
-    return names["f"](*(t.clone() for t in inputs(family)))
+    given = [t.requires_grad_(grad and t.is_floating_point()) for t in inputs(family)]
+    result = names["f"](*given)
+    weights = torch.linspace(1, 2, result.numel(), dtype=result.dtype).view(result.shape)
+    if grad:
+        (result * weights).sum().backward()
+    return [result.detach(), *(torch.zeros(()) if t.grad is None else t.grad for t in given)]
 
 
 def changes(text: str) -> list[Change]:
@@ -306,10 +312,11 @@ def test_rewrite(family: str, body: str, wanted: str | None) -> None:
         return
     assert found
     assert wanted in apply(text, found[:1])
-    before = run(text, family)
+    grad = " /= " not in body  # it overwrites what autograd needs
+    before = run(text, family, grad)
     for change in found:  # every alternative, not only the best
         # float32 only where the code itself casts to it
         tolerance = 1e-5 if "float" in body else 1e-7
         torch.testing.assert_close(
-            run(apply(text, [change]), family), before, rtol=tolerance, atol=tolerance
+            run(apply(text, [change]), family, grad), before, rtol=tolerance, atol=tolerance
         )
