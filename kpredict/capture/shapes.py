@@ -40,6 +40,7 @@ LIKE: Mapping[str, tuple[Like, ...]] = MappingProxyType(
         ),
         "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": _QUANTIZED,
         "_sample_dirichlet": (Like("self", _KEPT),),
+        "_transformer_encoder_layer_fwd": (Like("src"),),
         "_standard_gamma_grad": (Like("self"),),
         "_masked_softmax": (Like("self", _KEPT),),
         "_masked_softmax_backward": (Like("grad_output", _KEPT),),
