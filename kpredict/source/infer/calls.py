@@ -190,7 +190,7 @@ class Calls(Attributes):
     def _run(self, f: Function, frame: Frame) -> Value:
         if isinstance(f.node, ast.Lambda):
             return self.evaluate(f.node.body, frame)
-        if _yields(f.node) and frame.consume is None:
+        if _yields(f.node, f.scope.yields) and frame.consume is None:
             frame.yielded = []
         end = self.execute(f.node.body, frame)
         if frame.yielded is not None:
@@ -302,12 +302,14 @@ def _modes(f: Function) -> tuple[bool | None, str | bool | None]:
     return grad, autocast
 
 
-def _yields(node: ast.AST) -> bool:
-    """Whether a function body has a `yield` of its own. Noted on the node: it is asked per call."""
+def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: tuple[int, ...] | None) -> bool:
+    """Whether a function body has a `yield` of its own. Noted on the node: it is asked per call.
+    Few files have the word at all, so its lines are asked before the tree is walked."""
     known: bool | None = getattr(node, "kpredict_yields", None)
     if known is None:
-        known = _has_yield(node)
-        node.kpredict_yields = known  # type: ignore[attr-defined]
+        inside = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        known = (lines is None or any(n in inside for n in lines)) and _has_yield(node)
+        node.kpredict_yields = known  # type: ignore[union-attr]
     return known
 
 

@@ -9,7 +9,7 @@ from kpredict.eager import attending
 from kpredict.model import Target, Tensor
 from kpredict.source.infer.modules import Modules
 from kpredict.source.infer.operators import Exhausted, Frame
-from kpredict.source.infer.parsing import parsed
+from kpredict.source.infer.parsing import parsed, yielding
 from kpredict.source.infer.project import root_of
 from kpredict.source.infer.values import UNKNOWN, Array, Class, Scope, Symbol, Value
 from kpredict.targets import target as find_target
@@ -68,7 +68,7 @@ class Machine(Modules):
 
     def load(self, tree: ast.Module, file: str) -> Scope:
         """The names of a file after its top level ran; what it computes there is not recorded."""
-        scope = Scope(file, package=str(Path(file).parent))
+        scope = Scope(file, package=str(Path(file).parent), yields=yielding(tree))
         if self.follow:
             self.files[str(Path(file).resolve())] = scope
         frame = Frame(scope, "<module>", scope.names)

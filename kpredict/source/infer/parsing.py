@@ -13,7 +13,18 @@ def parse(text: str) -> ast.Module:
     """Raises SyntaxError, ValueError, RecursionError or MemoryError, as `ast.parse` does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(text)
+        tree = ast.parse(text)
+    lines = enumerate(text.split("\n"), 1) if "yield" in text else ()
+    tree.kpredict_yields = tuple(  # type: ignore[attr-defined]
+        n for n, line in lines if "yield" in line
+    )
+    return tree
+
+
+def yielding(tree: ast.Module) -> tuple[int, ...] | None:
+    """The lines that have the word `yield`, where `parse` made the tree."""
+    found: tuple[int, ...] | None = getattr(tree, "kpredict_yields", None)
+    return found
 
 
 @lru_cache(64)

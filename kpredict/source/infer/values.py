@@ -142,6 +142,7 @@ class Scope:
     names: dict[str, Value] = field(default_factory=dict)
     package: str = ""
     library: bool = False  # one of ours: its lines are nobody's lines
+    yields: tuple[int, ...] | None = None  # the lines that have the word; None: not known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
