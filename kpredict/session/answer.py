@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from kpredict.capture.world import World
 from kpredict.model import Entry, Failure, Mode, Span
-from kpredict.plans import Call, make_plans, make_repeats, run_eagerly
+from kpredict.plans import Call, Plans, make_plans, make_repeats, run_eagerly
 from kpredict.request import Request
 from kpredict.session.build import describe
 from kpredict.session.choose import Chosen
 from kpredict.session.faults import failure, mode_failures
+from kpredict.session.messages import Partial
 from kpredict.session.observe import Observer
 from kpredict.session.paths import relabel, shown_path
 from kpredict.source.nouns import Source
 
 
 def answer_entry(
-    request: Request, source: Source, world: World, chosen: Chosen
-) -> Iterator[Entry | Failure]:
-    """One entry: its Entry, and a Failure for each mode that did not work."""
+    request: Request, source: Source, world: World, chosen: Chosen,
+    send: Callable[[Partial], None] | None = None,
+) -> Iterator[Entry | Failure]:  # fmt: skip
+    """One entry: its Entry, and a Failure for each mode that did not work; `send` is told the eager
+    plan as soon as it is known."""
     try:
         call, inputs = chosen.make()
         entry, failures = answer_call(
-            request, source, world, call, chosen.name, chosen.line, inputs, request.modes
+            request, source, world, call, chosen.name, chosen.line, inputs, request.modes, send
         )
     except BaseException as error:
         found = failure(request, error)
@@ -39,7 +42,7 @@ def answer_entry(
 
 def answer_call(
     request: Request, source: Source, world: World, call: Call, name: str, line: int,
-    inputs: tuple[str, ...], modes: Sequence[Mode],
+    inputs: tuple[str, ...], modes: Sequence[Mode], send: Callable[[Partial], None] | None = None,
 ) -> tuple[Entry, Mapping[Mode, Exception]]:  # fmt: skip
     """The plans of one call, with paths as reports show them; the eager run counts lines."""
     lines: Mapping[int, int] = {}
@@ -49,21 +52,26 @@ def answer_call(
     else:
         eager_call = call
     eager = make_plans(world, eager_call, [m for m in modes if m is Mode.EAGER])
-    others = make_plans(world, call, [m for m in modes if m is not Mode.EAGER])
-    repeats = make_repeats(world, call) if Mode.COMPILED in others.by_mode else ()
 
     def rename(span: Span) -> Span:
         return replace(span, file=shown_path(span.file, call.file, request.file))
 
-    assumptions = dict.fromkeys((*eager.assumptions, *others.assumptions))
-    plans = {**eager.by_mode, **others.by_mode}
-    entry = Entry(
-        request.file, name, line, inputs, {m: relabel(ps, rename) for m, ps in plans.items()},
-        tuple(replace(a, line=rename(a.line)) if a.line else a for a in assumptions),
-        source.text, {**eager.names, **others.names}, lines, outputs=described(eager.result),
-        repeats=repeats,
-    )  # fmt: skip
-    return entry, {**eager.failures, **others.failures}
+    def entry(*made: Plans) -> Entry:
+        assumptions = dict.fromkeys(a for plans in made for a in plans.assumptions)
+        return Entry(
+            request.file, name, line, inputs,
+            {m: relabel(ps, rename) for plans in made for m, ps in plans.by_mode.items()},
+            tuple(replace(a, line=rename(a.line)) if a.line else a for a in assumptions),
+            source.text, {m: names for plans in made for m, names in plans.names.items()}, lines,
+            outputs=described(eager.result),
+        )  # fmt: skip
+
+    compiled = [m for m in modes if m is not Mode.EAGER]
+    if send is not None and compiled and eager.by_mode:
+        send(Partial(entry(eager)))
+    others = make_plans(world, call, compiled)
+    repeats = make_repeats(world, call) if Mode.COMPILED in others.by_mode else ()
+    return replace(entry(eager, others), repeats=repeats), {**eager.failures, **others.failures}
 
 
 def described(result: Any) -> tuple[str, ...]:

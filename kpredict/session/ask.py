@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kpredict.model import Entry, Failure, Report, Target
 from kpredict.request import Request
-from kpredict.session.messages import Answer, Done, Message, Stage, Used
+from kpredict.session.messages import Answer, Done, Message, Partial, Stage, Used
 from kpredict.session.processes import Start, fresh, starting
 from kpredict.session.remember import Memory
 from kpredict.targets import target as find_target
@@ -26,7 +26,7 @@ LOG_TAIL = 4096
 ANALYSER = "kpredict.session.child"
 
 
-_KNOWN = (Stage, Used, Done, Entry, Failure, Target)
+_KNOWN = (Stage, Used, Partial, Done, Entry, Failure, Target)
 
 Answering = Callable[[Sequence[Request]], Report]
 
@@ -124,8 +124,13 @@ def _gather(request: Request, messages: list[Message], code: int | None, output:
     used = next((m.files for m in messages if isinstance(m, Used)), None)
     done = next((m for m in messages if isinstance(m, Done)), None)
     if done is None:
-        stage = next((m for m in reversed(messages) if isinstance(m, Stage)), Stage("starting"))
+        stage = _last_stage(messages)
         errors.append(_untimely_end(request, stage, code, output))
+        begun = next(
+            (m for m in reversed(messages) if isinstance(m, Stage | Partial | Entry)), None
+        )
+        if isinstance(begun, Partial):
+            entries = (*entries, begun.entry)
     elif not entries and not errors and not others:
         skipped = [f for f in failures if f.skipped]
         hint = skipped[0].hint if skipped else "Name one as f.py::name and give --input x=f32[64]."
@@ -136,6 +141,15 @@ def _gather(request: Request, messages: list[Message], code: int | None, output:
         entries, tuple(errors), tuple(f for f in failures if f.skipped), target,
         peak_mb=done.peak_mb if done else 0.0, used=used, others=others,
     )  # fmt: skip
+
+
+def _last_stage(messages: Sequence[Message]) -> Stage:
+    for m in reversed(messages):
+        if isinstance(m, Stage):
+            return m
+        if isinstance(m, Partial):
+            return Stage(f"compiling {m.entry.name}, whose eager plan stands", m.entry.name)
+    return Stage("starting")
 
 
 def _untimely_end(request: Request, stage: Stage, code: int | None, output: str) -> Failure:

@@ -102,7 +102,7 @@ def analyse(request: Request, send: Callable[[Message], None]) -> Iterator[Messa
                 skipped.append(chosen)
                 continue
             send(Stage(f"analysing {chosen.name}", chosen.name))
-            for found in answer_entry(request, source, world, chosen):
+            for found in answer_entry(request, source, world, chosen, send):
                 busy |= lines_of(found) if isinstance(found, Entry) else set()
                 yield found
         yield from (f for f in skipped if not f.skipped or not is_covered(f, source, busy))

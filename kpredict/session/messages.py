@@ -24,13 +24,20 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
+class Partial:
+    """An entry with its eager plan, sent before the others are made: it stands if they are not."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The child's last word."""
 
     peak_mb: float
 
 
-Message = Stage | Used | Done | Entry | Failure | Target
+Message = Stage | Used | Partial | Done | Entry | Failure | Target
 
 
 @dataclass(frozen=True, slots=True)

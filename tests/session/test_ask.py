@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kpredict.model import Failure, Mode, Report
+from kpredict.model import Entry, Failure, Mode, Report
 from kpredict.request import Request
-from kpredict.session.ask import analyse
+from kpredict.session.ask import _gather, analyse
+from kpredict.session.messages import Message, Partial, Stage
 
 HALF = (
     "import torch\ndef f(x): return x * 2\nf(torch.ones(3, device='cuda'))\nopen('/no/such/file')\n"
@@ -87,3 +88,16 @@ def test_a_hang_ends_at_the_timeout_and_keeps_what_was_found(tmp_path: Path) -> 
     (error,) = report.errors
     assert error.message == "Not done after 9 s, while analysing g."
     assert "--timeout" in error.hint
+
+
+def test_the_eager_plan_stands_when_compiling_takes_too_long() -> None:
+    entry = Entry("f.py", "f", 1)
+    sent: list[Message] = [Stage("analysing f", "f"), Partial(entry)]
+    answer = _gather(Request("f.py", timeout=3), sent, None, "")
+    assert answer.entries == (entry,)
+    (error,) = answer.errors
+    assert error.message == "Not done after 3 s, while compiling f, whose eager plan stands."
+    assert error.name == "f"
+    whole = _gather(Request("f.py"), [*sent, entry, Stage("analysing g", "g")], -9, "")
+    assert whole.entries == (entry,)
+    assert [e.name for e in whole.errors] == ["g"]
