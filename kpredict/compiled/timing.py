@@ -78,8 +78,9 @@ def timings_are_absent(
 
     def choose(original: Callable[..., Any]) -> Callable[..., Any]:
         def select(
-            cache: Any, name: str, choices: Sequence[Any], inputs: Any, *args: Any, **kwargs: Any
-        ) -> Any:
+            cache: Any, name: str, choices: Sequence[Any], input_nodes: Any, *args: Any,
+            **kwargs: Any,
+        ) -> Any:  # fmt: skip
             from torch._inductor import config
 
             if target.sms >= _BIG_GPU and (config.max_autotune or config.max_autotune_gemm):
@@ -88,9 +89,10 @@ def timings_are_absent(
             library = [c for c in choices if type(c).__name__ == "ExternKernelCaller"]
             triton = [c for c in choices if type(c).__name__ == "TritonTemplateCaller"]
             kept = (triton or library) if templates_win else (library or triton)
-            if any(type(c).__name__ == "SubgraphChoiceCaller" for c in choices):
-                timed.splitting[_product(*inputs[-2:])] = 1
-            return original(cache, name, (kept or list(choices))[:1], inputs, *args, **kwargs)
+            if any("decompose_k" in getattr(c, "name", "") for c in choices):
+                timed.splitting[_product(*input_nodes[-2:])] = 1
+            kept = (kept or list(choices))[:1]
+            return original(cache, name, kept, input_nodes, *args, **kwargs)
 
         return select
 
