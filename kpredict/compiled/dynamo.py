@@ -49,10 +49,14 @@ class Said:
 
 @dataclass(slots=True)
 class Heard:
-    """What dynamo said, in order; `calls` tells how often a frame's compiled code ran so far."""
+    """What dynamo said, in order; `calls` tells how often a frame's compiled code ran so far. Of
+    functions that are compiled again, those that were so in the `warming` runs and still are in the
+    run that counts are `unsettled`."""
 
     said: list[Said] = field(default_factory=list)
     recompiles: list[tuple[Phase, Recompile]] = field(default_factory=list)
+    warming: set[str] = field(default_factory=set)
+    unsettled: dict[str, None] = field(default_factory=dict)
     calls: Callable[[str], int] = lambda _: 0
 
     def of(self, kind: Kind, phase: Phase | None = None) -> tuple[GraphBreak, ...]:
@@ -150,6 +154,11 @@ def _recompiles(original: Callable[..., Any], world: World, heard: Heard) -> Cal
                 called_from(frame.f_code, _is_users),
                 region=compiling_now(),
             )
+            listener: Any = world.mode.listener
+            if listener.active and again.function in heard.warming:
+                heard.unsettled[again.function] = None
+            elif not listener.active:
+                heard.warming.add(again.function)
             heard.recompiles.append((_phase(world), again))
         return found
 

@@ -71,7 +71,12 @@ class Compiler:
             f"torch.compile skips {_where(s)}, all of it runs eagerly: {s.reason}"
             for s in self.heard.of(Kind.SKIP, phase)
         ]
-        return [*options, *skipped, *self.remarks]
+        unsettled = [
+            f"{name} is compiled again in every call; after recompile_limit of them it runs eagerly"
+            for name in self.heard.unsettled
+            if any(r.function == name for r in self._recompiles(phase))
+        ]
+        return [*options, *skipped, *unsettled, *self.remarks]
 
     def _recompiles(self, phase: Phase) -> tuple[Recompile, ...]:
         """Once everything ran, what may vary in the code compiled again is known."""

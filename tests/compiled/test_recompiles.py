@@ -101,6 +101,21 @@ def test_compiled_too_often_it_runs_eagerly() -> None:
     assert [bool(launch.region) for launch in plan.launches] == [True] * 8 + [False] * 4
 
 
+def test_what_never_settles_is_told() -> None:
+    class Net(torch.nn.Module):
+        calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return x * self.calls
+
+    report = kpredict.predict(Net(), (cuda(4),), modes=("compiled",))
+    plan = report.compiled.forward
+    assert plan is not None
+    assert [r.call for r in plan.recompiles] == [2, 3]
+    assert any("forward is compiled again in every call" in note for note in plan.notes)
+
+
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "several_shapes.py"
 
 
