@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kpredict.eager.calling import call
-from kpredict.eager.copying import copy, expand, fill, read_by_host, to
+from kpredict.eager.copying import copy, expand, fill, like, read_by_host, to
 from kpredict.eager.cub import radix_sort
 from kpredict.eager.elementwise import blocks, elementwise
 from kpredict.eager.generating import fill_random, pointwise_apply, resident_blocks
@@ -188,7 +188,7 @@ def multinomial(op: Op, target: Target) -> Iterable[Launch]:
         yield from _with_replacement(x, out, target)
         return
     yield from _checks(x, target)
-    noise = contiguous(x)
+    noise = like(x)
     yield from call("aten.exponential_.default", target, noise, self=noise)
     yield from elementwise([noise], [x, noise], op="aten.div.Tensor")
     if count == 1:
