@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
 from kpredict.capture.run import Captured, NoBackward, Optimizer, capture, module_of
 from kpredict.capture.world import World
 from kpredict.eager.predict import predict_eager
-from kpredict.model import Assumption, Mode, Op, Phase, Phases, Plan, Repeat
+from kpredict.model import Assumption, Mode, Op, Phase, Phases, Plan, Recompile, Repeat
 
 if TYPE_CHECKING:
     from kpredict.compiled.run import Compiler
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ def _compiled(world: World, call: Call) -> tuple[Phases, Captured]:
             warmups=max(call.warmups, COMPILED_WARMUPS), named=call.fn,
         )  # fmt: skip
 
-    return _by_both_choices(world, call.compile_options, run)
+    return _planned(world, call.compile_options, run)
 
 
 def _as_written(world: World, call: Call) -> tuple[Phases, Captured]:
@@ -175,19 +177,27 @@ def _as_written(world: World, call: Call) -> tuple[Phases, Captured]:
             warmups=max(call.warmups, COMPILED_WARMUPS) if call.warmups else 0,
         )  # fmt: skip
 
-    return _by_both_choices(world, {}, run)
+    return _planned(world, {}, run)
+
+
+def _planned(
+    world: World, options: Mapping[str, Any], run: Callable[[Compiler], Captured]
+) -> tuple[Phases, Captured]:
+    """The plans of a run under torch.compile."""
+    compiler, captured = _by_both_choices(world, options, run)
+    return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
 
 
 def _by_both_choices(
-    world: World, options: Mapping[str, Any], run: Callable[[Compiler], Captured]
-) -> tuple[Phases, Captured]:
-    """The plans of a run under torch.compile; where Triton templates would be timed against a
-    library, once more with the templates, which tells what they take in."""
+    world: World, options: Mapping[str, Any], run: Callable[[Compiler], Result]
+) -> tuple[Compiler, Result]:
+    """A run under torch.compile; where Triton templates would be timed against a library, once more
+    with the templates, which tells what they take in."""
     from kpredict.compiled.intervals import mark_optional
     from kpredict.compiled.run import compiling
 
     with compiling(world, options) as compiler:
-        captured = run(compiler)
+        result = run(compiler)
     if compiler.timed.templates:
         try:
             with compiling(world, options, templates_win=True) as other:
@@ -196,29 +206,34 @@ def _by_both_choices(
             compiler.remarks.append(f"what Triton templates take in is not known: {error}")
         else:
             mark_optional(compiler.regions, other.regions, other.timed.splitting)
-    return Phases(**{p.value: plan for p, plan in compiler.plans(captured).items()}), captured
+    return compiler, result
 
 
 def make_repeats(world: World, call: Call) -> tuple[Repeat, ...]:
     """The file's calls under one torch.compile: what each launches, and which compiles again."""
-    from kpredict.compiled.run import compiling
-
     if not call.more:
         return ()
-    found: list[Repeat] = []
-    with compiling(world, call.compile_options) as compiler:
+
+    def run(compiler: Compiler) -> list[tuple[Captured, list[tuple[Phase, Recompile]]]]:
         fn = compiler.wrap(uncompiled(call.fn))
+        made = []
         for again in call.more:
-            compiler.heard.recompiles.clear()
+            before = len(compiler.heard.recompiles)
             captured = capture(
                 world, fn, again.args, again.kwargs, phases=call.phases, grad=call.grad,
                 stated=call.stated, root=call.root or module_of(call.fn),
             )  # fmt: skip
-            plans = compiler.plans(captured).values()
-            said = next((r for plan in plans for r in plan.recompiles), None)
-            recompile = replace(said, call=again.number, line=None) if said is not None else None
-            kernels = Phases(*plans).kernels
-            found.append(Repeat(again.number, again.inputs, kernels, again.line, recompile))
+            made.append((captured, compiler.heard.recompiles[before:]))
+        return made
+
+    compiler, made = _by_both_choices(world, call.compile_options, run)
+    found: list[Repeat] = []
+    for again, (captured, compiler.heard.recompiles) in zip(call.more, made, strict=True):
+        plans = compiler.plans(captured).values()
+        said = next((r for plan in plans for r in plan.recompiles), None)
+        recompile = replace(said, call=again.number, line=None) if said is not None else None
+        kernels = Phases(*plans).kernels
+        found.append(Repeat(again.number, again.inputs, kernels, again.line, recompile))
     return tuple(found)
 
 
