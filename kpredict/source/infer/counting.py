@@ -50,7 +50,10 @@ def kernels(step: Step, target: Target) -> Interval:
         return OPEN if found is None else _total(found)
     if "pointwise" in step.tags:
         return ONE
-    if step.short == "_to_copy" and any(a.dtype is None for a in arrays):
+    if (
+        step.short == "_to_copy" and step.args.get("dtype") is not None
+        and any(a.dtype is None for a in arrays)
+    ):  # fmt: skip
         return Interval(0, 1)  # a cast, or none
     return _represented(step, target)
 
