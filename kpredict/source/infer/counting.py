@@ -60,7 +60,9 @@ def kernels(step: Step, target: Target) -> Interval:
 
 def calls(step: Step, target: Target) -> Interval:
     """As `kernels`, with a library call counted as one: what can be exact without the library."""
-    if step.known and "view" not in step.tags and UNKNOWN not in _flat(step.args):
+    arrays = (*step.arrays, *step.results)
+    on_gpu = not arrays or any(a.device == "cuda" for a in arrays)
+    if on_gpu and step.known and "view" not in step.tags and UNKNOWN not in _flat(step.args):
         found = launches(step, target)
         if found is not None:
             n = sum(

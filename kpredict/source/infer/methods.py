@@ -97,9 +97,14 @@ class Methods(Subscripts):
             elif how != "numpy":
                 self.aten("_local_scalar_dense", a)
             self.sync(how, a)
-        if how in ("item", "__float__", "__int__") and self.assume is not None:
+        number: Value = UNKNOWN
+        if a.device == "cuda" and self.assume is not None:  # the host knows what it holds itself
             whole = a.dtype is not None and category(a.dtype) < 2
-            return int(self.assume) if whole or how == "__int__" else float(self.assume)
+            number = int(self.assume) if whole or how == "__int__" else float(self.assume)
+        if how in ("item", "__float__", "__int__"):
+            return number
+        if how == "tolist" and a.sizes is not None and 0 < len(a.sizes) < 3:
+            return _nested(number, a.sizes) if a.numel and a.numel < 4096 else UNKNOWN
         return UNKNOWN
 
     def cast(self, a: Array, dtype: str | None) -> Array:
@@ -224,6 +229,13 @@ class Methods(Subscripts):
         return self.perhaps(
             viewed, lambda: self.aten("clone", a, memory_format=Layout("contiguous_format"))
         )
+
+
+def _nested(item: Value, sizes: Sequence[int]) -> Value:
+    """A list of lists of one item, as `tolist` gives it."""
+    if not sizes:
+        return item
+    return [_nested(item, sizes[1:]) for _ in range(sizes[0])]
 
 
 def _flattened(a: Array, start_dim: Value = 0, end_dim: Value = -1) -> Value:
