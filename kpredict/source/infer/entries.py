@@ -66,6 +66,7 @@ def read_conventional(text: str, file: str, target: Target | None = None) -> Rea
         fuel=20_000_000, target=target, files=scope_reader.files,
         assume=int(assume) if isinstance(assume, (int, float)) else 0,
     )  # fmt: skip
+    reader.hooked = scope_reader.hooked
     with reader.recording():
         inputs = reader.call(names["get_inputs"], (), {})
         kwargs = reader.call(names["get_kwargs"], (), {}) if "get_kwargs" in names else {}

@@ -132,6 +132,7 @@ class Library(Standard):
             self.missing(name)
             return fresh((), "float32", "cuda")
         if name in ("utils.checkpoint.checkpoint",) and args:
+            self.tangled = self.tangled or self.grad  # backward runs the block again
             return self.call(
                 args[0],
                 args[1:],

@@ -64,6 +64,7 @@ class Machine(Modules):
         """A fresh reading with the same target and the same files."""
         made = Machine(fuel, self.assume, self.target, self.files, self.follow)
         made.rests_on = self.rests_on
+        made.hooked = self.hooked
         return made
 
     def load(self, tree: ast.Module, file: str) -> Scope:

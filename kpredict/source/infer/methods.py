@@ -21,10 +21,7 @@ _CASTS = {
     "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
     "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
 }  # fmt: skip
-_QUIET = frozenset(
-    "register_hook retain_grad share_memory_ pin_memory_ record_stream "
-    "register_post_accumulate_grad_hook rename".split()
-)
+_QUIET = frozenset("retain_grad share_memory_ pin_memory_ record_stream rename".split())
 
 
 class Methods(Subscripts):
@@ -48,6 +45,9 @@ class Methods(Subscripts):
             return None
         if name == "requires_grad_":
             return replace(a, requires_grad=not args or args[0] is not False)
+        if name in ("register_hook", "register_post_accumulate_grad_hook"):
+            self.hooked = True
+            return UNKNOWN
         if name in _QUIET:
             return a
         if name in ("reshape", "reshape_as", "view_as", "expand_as", "flatten"):

@@ -155,6 +155,9 @@ class Modules(Transforms):
             before = kept if isinstance(kept, tuple) else ()
             o.attributes["_hooks"] = (*before, (_HOOKS[name], args[0]))
             return UNKNOWN
+        if "backward" in name and name.startswith("register_"):
+            self.hooked = True
+            return UNKNOWN
         if name == "_replace":
             return Instance(o.cls, {**o.attributes, **kwargs})
         if name == "_asdict":

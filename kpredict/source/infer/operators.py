@@ -109,6 +109,7 @@ class State:
         self.tape: list[Any] = []  # ops that require grad, in order
         self.produced: set[Any] = set()  # the arrays they made that are no views
         self.tangled = False  # the tape is not all that happened, or more than that
+        self.hooked = False  # something of the user's runs in every backward
         self.accumulated: dict[Any, Array] = {}  # `.grad` of leaves
         self.checks: set[Any] = set()  # results of `all`: what the device finds stays open
         self._casts: dict[tuple[int, str], Array] = {}

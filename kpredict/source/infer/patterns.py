@@ -4,46 +4,43 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from kpredict.source.infer.choices import NEXT
+from kpredict.source.infer.choices import MAYBE, NEXT
 from kpredict.source.infer.loops import Loops
 from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.values import UNKNOWN, Array, Class, Instance, Several, Symbol, Value
 
 
 class Patterns(Loops):
-    def match_value(self, node: ast.Match, frame: Frame) -> str:
+    def match_value(self, node: ast.Match, rest: Sequence[ast.stmt], frame: Frame) -> str | None:
+        """None to go on with `rest`, else how the whole block ended."""
         subject = self.evaluate(node.subject, frame)
-        return self._cases(node.cases, subject, frame)
+        return self._cases(node.cases, subject, rest, frame)
 
-    def _cases(self, cases: Sequence[ast.match_case], subject: Value, frame: Frame) -> str:
+    def _cases(
+        self, cases: Sequence[ast.match_case], subject: Value, rest: Sequence[ast.stmt],
+        frame: Frame,
+    ) -> str | None:  # fmt: skip
         """The cases from here on, as a chain of `if … else`."""
         for i, case in enumerate(cases):
-
-            def fits(case: ast.match_case = case) -> bool | None:
-                found = self._fits(case.pattern, subject, frame)
-                if found is not False and case.guard is not None:
-                    guard = self.truth_of(self.evaluate(case.guard, frame))
-                    return False if guard is False else found and guard
-                return found
-
-            found = fits()
+            found = self._fits(case.pattern, subject, frame)
+            if found is not False and case.guard is not None:
+                guard = self.truth_of(self.evaluate(case.guard, frame))
+                found = False if guard is False else found and guard
             if found is False:
                 continue
             if found is True:
-                return self.execute(case.body, frame)
-            body, rest = case.body, cases[i + 1 :]
-            end = self.branch(
-                (
-                    lambda body=body: self.execute(body, frame),  # type: ignore[misc]
-                    lambda rest=rest: self._cases(rest, subject, frame),  # type: ignore[misc]
-                ),
-                (),
-                frame,
+                end = self.execute(case.body, frame)
+                return self.perhaps_rest(rest, frame) if end == MAYBE else end or None
+            body, others = case.body, cases[i + 1 :]
+            ways = (
+                partial(self.execute, body, frame),
+                lambda others=others: self._cases(others, subject, (), frame) or NEXT,
             )
-            return end or NEXT
-        return NEXT
+            return self.branch(ways, rest, frame)
+        return None
 
     def _fits(self, p: ast.pattern, value: Value, frame: Frame) -> bool | None:
         """Whether `p` fits; None when nobody knows. Binds its names in any case but a sure no."""

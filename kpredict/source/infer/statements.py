@@ -35,6 +35,11 @@ class Statements(Definitions):
                 if end is not None:
                     return end
                 continue
+            if isinstance(statement, ast.Match):
+                end = self.match_value(statement, block[i + 1 :], frame)
+                if end is not None:
+                    return end
+                continue
             method = _METHODS.get(type(statement))
             end = NEXT if method is None else method(self, statement, frame)
             if end == MAYBE:
@@ -209,7 +214,7 @@ _METHODS: dict[type[ast.stmt], Callable[[Statements, Any, Frame], str]] = {
     ast.Return: Statements._return, ast.For: Statements.loop_over,
     ast.AsyncFor: Statements.loop_over, ast.While: Statements.loop_while,
     ast.With: Statements._with, ast.AsyncWith: Statements._with,
-    ast.Try: Statements._try, ast.TryStar: Statements._try, ast.Match: Statements.match_value,
+    ast.Try: Statements._try, ast.TryStar: Statements._try,
     ast.FunctionDef: Statements.define_function, ast.AsyncFunctionDef: Statements.define_function,
     ast.ClassDef: Statements.define_class, ast.Import: Statements.define_import,
     ast.ImportFrom: Statements.define_import_from, ast.Global: Statements._global,

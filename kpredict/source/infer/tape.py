@@ -122,7 +122,7 @@ class Tape(Library):
         create_graph: bool,
     ) -> list[tuple[Array, Array]] | None:  # fmt: skip
         """The gradients of the leaves, or of `wanted`; None when the tape does not tell."""
-        if self.tangled or not roots:
+        if self.tangled or self.hooked or not roots:
             return None
         here, stack = self.here, self.stack
         grads: dict[Key, Array] = {}

@@ -193,3 +193,55 @@ def test_torch_is_never_imported() -> None:
         "assert 'torch' not in sys.modules, 'torch'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+LEAF = 'torch.randn(4, 8, device="cuda", requires_grad=True)'
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "expected"),
+    [
+        # ones_like, the gradient of exp, and its sum with that of the call before
+        ("def f(w):\n    w.exp().sum().backward()\n    return w.grad", LEAF, "5"),
+        ("def f(w):\n    w.grad = None\n    w.exp().sum().backward()", LEAF, "4"),
+        ("def f(w):\n    y = w * 2\n    (y + y).sum().backward()", LEAF, "7"),
+        ("def f(w):\n    return torch.autograd.grad((w @ w.t()).sum(), w)[0]", LEAF, "8"),
+        ("def f(w):\n    with torch.no_grad():\n        y = w.exp()\n    return y", LEAF, "1"),
+        ("def f(w):\n    y = w.detach().exp().sum()\n    return y", LEAF, "2"),
+        ("def f(w):\n    torch.cumulative_trapezoid(w.exp()).sum().backward()", LEAF, "17"),
+        # what the tape cannot tell has no upper end
+        ("def f(w):\n    y = w * 1\n    y[0] = 0\n    y.sum().backward()", LEAF, "3 or more"),
+        ("def f(w):\n    w.register_hook(lambda g: g * 2)\n    w.sum().backward()", LEAF, "1 or more"),
+        ("from torch.utils.checkpoint import checkpoint\n\ndef f(w):\n"
+         "    checkpoint(torch.exp, w, use_reentrant=False).sum().backward()", LEAF, "2 or more"),
+        ("def f(w):\n    torch.erfinv(w).sum().backward()", LEAF, "4 or more"),
+    ],
+)  # fmt: skip
+def test_backward(body: str, inputs: str, expected: str) -> None:
+    from kpredict.source.infer.counting import calls
+    from kpredict.source.infer.trace import count
+
+    target = default_target()
+    assert str(count(read(body, inputs).items, lambda step: calls(step, target))) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # a list that grows in a loop of unknown length has any number of items
+        ("def f(x: torch.Tensor, n: int):\n    out = []\n    for _ in range(n):\n"
+         "        out.append(x)\n    for o in out:\n        x = x + o\n    return x\n", "0 or more"),
+        # both ways see the list as it was before
+        ("def f(x: torch.Tensor, a: bool):\n    out = [x]\n    if a:\n        out[0] = x + 1\n"
+         "    else:\n        out[0] = x * 2\n    return out[0].exp()\n", "2"),
+        ("class V:\n    def __init__(self, x):\n        self.x = x\n\n    def __add__(self, o):\n"
+         "        return V(self.x + o.x)\n\ndef f(x: torch.Tensor):\n    return (V(x) + V(x)).x\n", "1"),
+        ("def twice(g):\n    def inner(*a, **k):\n        return g(*a, **k) + g(*a, **k)\n"
+         "    return inner\n\n@twice\ndef f(x: torch.Tensor):\n    return x.exp()\n", "3"),
+        ("def f(x: torch.Tensor, mode: str):\n    match mode:\n        case 'a':\n            return x.exp()\n"
+         "        case 'b' | 'c':\n            x = x + 1\n    return x * 2\n", "1..2"),
+        ("def f(x: torch.Tensor):\n    it = iter([x, x])\n    return next(it) + next(it)\n", "1"),
+    ],
+)  # fmt: skip
+def test_more_of_python(text: str, expected: str) -> None:
+    assert counts(text, "f") == expected
