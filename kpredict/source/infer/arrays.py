@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from kpredict.model import ITEMSIZE
+from kpredict.source.infer.dispatching import Dispatching
 from kpredict.source.infer.joining import touches
-from kpredict.source.infer.operators import State
 from kpredict.source.infer.shapes.registry import fresh
 from kpredict.source.infer.surface import dtypes
 from kpredict.source.infer.values import (
@@ -53,7 +53,7 @@ _NAMED = (Symbol, Function, Class)
 LARGEST_FOLD = 100_000  # longest sequence or text that folding of constants may build
 
 
-class Arrays(State):
+class Arrays(Dispatching):
     def binary(self, op: type[ast.operator], a: Value, b: Value) -> Value:
         name, python = BINARY[op]
         if isinstance(a, Instance) or isinstance(b, Instance):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kpredict.source.infer.expressions import Expressions
-from kpredict.source.infer.operators import NEXT, Frame
+from kpredict.source.infer.state import NEXT, Frame
 from kpredict.source.infer.values import (
     UNKNOWN,
     Array,

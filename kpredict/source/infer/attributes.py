@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kpredict.source.infer.arrays import dtype_named
-from kpredict.source.infer.operators import Frame
+from kpredict.source.infer.state import Frame
 from kpredict.source.infer.statements import Statements
 from kpredict.source.infer.surface import python_names
 from kpredict.source.infer.values import (

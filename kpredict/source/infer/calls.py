@@ -10,8 +10,8 @@ from kpredict.source.infer.attributes import Attributes
 from kpredict.source.infer.choices import RAISE
 from kpredict.source.infer.expressions import ANY
 from kpredict.source.infer.joining import arrays_in, common, touches
-from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.shapes.pointwise import category
+from kpredict.source.infer.state import Frame
 from kpredict.source.infer.values import (
     UNKNOWN,
     Array,

@@ -13,7 +13,7 @@ from typing import Any
 
 from kpredict.source.infer.assigning import Assigning
 from kpredict.source.infer.joining import common, join
-from kpredict.source.infer.operators import NEXT, Frame
+from kpredict.source.infer.state import NEXT, Frame
 from kpredict.source.infer.trace import Fork
 from kpredict.source.infer.values import UNKNOWN, Array, Function, Instance, Several, Value
 

@@ -6,8 +6,8 @@ import ast
 
 from kpredict.source.infer.choices import NEXT
 from kpredict.source.infer.displays import enclosed
-from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.patterns import Patterns
+from kpredict.source.infer.state import Frame
 from kpredict.source.infer.values import (
     UNKNOWN,
     Class,

@@ -9,7 +9,7 @@ from typing import Any
 
 from kpredict.source.infer.joining import common
 from kpredict.source.infer.methods import Methods
-from kpredict.source.infer.operators import Frame
+from kpredict.source.infer.state import Frame
 from kpredict.source.infer.trace import Fork, Item, Repeat
 from kpredict.source.infer.values import (
     UNKNOWN,

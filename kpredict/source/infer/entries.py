@@ -15,9 +15,9 @@ from kpredict.source.infer.counting import total
 from kpredict.source.infer.joining import arrays_in
 from kpredict.source.infer.machine import Machine, is_main_guard
 from kpredict.source.infer.modules import everything
-from kpredict.source.infer.operators import Exhausted, Frame
 from kpredict.source.infer.parameters import initial, parameters
 from kpredict.source.infer.parsing import parse
+from kpredict.source.infer.state import Exhausted, Frame
 from kpredict.source.infer.trace import Interval, Item, Missing, Place
 from kpredict.source.infer.values import (
     UNKNOWN,

@@ -8,8 +8,8 @@ from typing import Any
 
 from kpredict.source.infer.displays import Displays, enclosed
 from kpredict.source.infer.joining import arrays_in, join
-from kpredict.source.infer.operators import Frame
 from kpredict.source.infer.shapes.registry import device_of, fresh
+from kpredict.source.infer.state import Frame
 from kpredict.source.infer.trace import Fork, Place
 from kpredict.source.infer.values import (
     UNKNOWN,

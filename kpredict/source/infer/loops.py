@@ -16,7 +16,7 @@ from kpredict.source.infer.choices import (
     Contents,
     joined,
 )  # fmt: skip
-from kpredict.source.infer.operators import Frame
+from kpredict.source.infer.state import Frame
 from kpredict.source.infer.trace import Place, Repeat
 from kpredict.source.infer.values import UNKNOWN, Several
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from kpredict.eager import attending
 from kpredict.model import Target, Tensor
 from kpredict.source.infer.modules import Modules
-from kpredict.source.infer.operators import Exhausted, Frame
 from kpredict.source.infer.parsing import parsed, yielding
 from kpredict.source.infer.project import root_of
+from kpredict.source.infer.state import Exhausted, Frame
 from kpredict.source.infer.values import UNKNOWN, Array, Class, Scope, Symbol, Value
 from kpredict.targets import target as find_target
 

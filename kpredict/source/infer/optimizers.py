@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kpredict.source.infer.joining import arrays_in
-from kpredict.source.infer.library import prelude
+from kpredict.source.infer.shelf import prelude
 from kpredict.source.infer.tape import Tape
 from kpredict.source.infer.values import (
     UNKNOWN,

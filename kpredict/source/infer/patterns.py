@@ -9,7 +9,7 @@ from typing import Any
 
 from kpredict.source.infer.choices import MAYBE, NEXT
 from kpredict.source.infer.loops import Loops
-from kpredict.source.infer.operators import Frame
+from kpredict.source.infer.state import Frame
 from kpredict.source.infer.values import UNKNOWN, Array, Class, Instance, Several, Symbol, Value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -71,3 +72,19 @@ def part(name: str, read: Callable[[str, Scope], None]) -> Scope:
     scope = Scope(f"<{name}>", library=True)
     scope.names = Shelf(texts, lambda text, _: read(text, scope))
     return scope
+
+
+@cache
+def prelude(name: str) -> Scope:
+    """The names of one part of the prelude: composites, functional, nn."""
+    from kpredict.source.infer.machine import Machine
+    from kpredict.source.infer.parsing import parse
+    from kpredict.source.infer.state import Frame
+
+    reader = Machine()
+
+    def read(text: str, scope: Scope) -> None:
+        reader.fuel = 1_000_000
+        reader.execute(parse(text).body, Frame(scope, "<module>", scope.names))
+
+    return part(name, read)

@@ -9,7 +9,7 @@ from typing import Any
 
 from kpredict.source.infer.choices import BREAK, CONTINUE, MAYBE, NEXT, RAISE, RETURN
 from kpredict.source.infer.definitions import Definitions
-from kpredict.source.infer.operators import Frame
+from kpredict.source.infer.state import Frame
 from kpredict.source.infer.values import (
     UNKNOWN,
     Array,

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kpredict.source.infer.joining import arrays_in
-from kpredict.source.infer.library import Library, prelude
+from kpredict.source.infer.library import Library
 from kpredict.source.infer.shapes.registry import fresh
+from kpredict.source.infer.shelf import prelude
 from kpredict.source.infer.trace import Place, Step
 from kpredict.source.infer.values import (
     UNKNOWN,

@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 
 from kpredict.source.infer.expressions import BUILTINS
-from kpredict.source.infer.library import prelude
+from kpredict.source.infer.shelf import prelude
 from kpredict.source.infer.surface import dispatched, packet, python_names
 from kpredict.source.infer.values import Function
 
