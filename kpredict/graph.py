@@ -1,51 +1,64 @@
-"""Which launch reads what which launch wrote: launches joined by the storages they touch.
+"""Which launch reads what which launch wrote: launches joined by the arrays between them.
 
-In: launches in stream order. Out: a plan's round trips. Linear in the number of accesses, and
-without a graph library: the one question asked needs a single pass, and importing one takes longer
-than answering it for a large model.
+In: launches in stream order. Out: an OpGraph, and a plan's round trips. The only module that knows
+networkx. Linear in the number of accesses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from kpredict.model import Launch, RoundTrip, Tensor
+import networkx as nx
+
+from kpredict.model import Access, Launch, RoundTrip, Tensor
 
 
-@dataclass(slots=True)
-class _Written:
-    """An array from one launch that writes it to the next one that does."""
+class OpGraph:
+    """Nodes are indexes into the launches; an edge carries the Access that the reader makes.
 
-    writer: int
-    tensor: Tensor
-    bytes: int
-    readers: dict[int, None] = field(default_factory=dict)
+    A storage written again is a new array: later readers depend on the last writer.
+    """
+
+    def __init__(self, launches: Sequence[Launch]) -> None:
+        self._launches = launches
+        self._graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+        self._graph.add_nodes_from(range(len(launches)))
+        last_writer: dict[int, int] = {}
+        for i, launch in enumerate(launches):
+            for access in launch.reads:
+                writer = last_writer.get(access.tensor.storage)
+                if writer is not None:
+                    self._graph.add_edge(writer, i, access=access)
+            for access in launch.writes:
+                last_writer[access.tensor.storage] = i
+
+    def round_trips(self) -> tuple[RoundTrip, ...]:
+        """Arrays one launch writes and a later one reads: the write and every read, in bytes.
+
+        Ordered by writer, then by first reader.
+        """
+        return tuple(trip for writer in self._graph for trip in self._trips_of(writer))
+
+    def _trips_of(self, writer: int) -> list[RoundTrip]:
+        reads: dict[int, list[tuple[int, Access]]] = {}
+        access: Access
+        for _, reader, access in self._graph.out_edges(writer, data="access"):
+            reads.setdefault(access.tensor.storage, []).append((reader, access))
+        found = []
+        for storage, accesses in reads.items():
+            tensor, written = _written(self._launches[writer], storage)
+            readers = tuple(dict.fromkeys(reader for reader, _ in accesses))
+            total = written + sum(access.bytes for _, access in accesses)
+            found.append(RoundTrip(tensor, writer, readers, total))
+        return found
+
+
+def _written(launch: Launch, storage: int) -> tuple[Tensor, int]:
+    """The array of `storage` that `launch` writes, and how many bytes of it, in parts or whole."""
+    parts = [access for access in launch.writes if access.tensor.storage == storage]
+    return parts[-1].tensor, sum(access.bytes for access in parts)
 
 
 def round_trips(launches: Sequence[Launch]) -> tuple[RoundTrip, ...]:
-    """Arrays one launch writes and a later one reads: the write and every read, in bytes.
-
-    A storage written again is a new array: later readers depend on the last writer. Ordered by
-    writer, then by first reader.
-    """
-    current: dict[int, _Written] = {}
-    read: list[_Written] = []
-    for i, launch in enumerate(launches):
-        for access in launch.reads:
-            array = current.get(access.tensor.storage)
-            if array is not None:
-                if not array.readers:
-                    read.append(array)
-                array.readers[i] = None
-                array.bytes += access.bytes
-        for access in launch.writes:
-            storage = access.tensor.storage
-            before = current.get(storage)
-            if before is not None and before.writer == i:  # written in parts
-                before.tensor = access.tensor
-                before.bytes += access.bytes
-            else:
-                current[storage] = _Written(i, access.tensor, access.bytes)
-    read.sort(key=lambda array: array.writer)  # stable: by first reader within
-    return tuple(RoundTrip(a.tensor, a.writer, tuple(a.readers), a.bytes) for a in read)
+    """The round trips of launches in stream order."""
+    return OpGraph(launches).round_trips()

@@ -87,6 +87,7 @@ TOP = {"cli", "commands", "__init__", "__main__", "testing", "pytest_plugin"}  #
 HOME: dict[str, set[str]] = {
     "torch": {"capture", "compiled", "plans", "verify", "session", "api", "testing"},
     "libcst": {"source"},
+    "networkx": {"graph"},
     "click": {"cli", "commands"},
 }
 # Modules of those layers that must do without torch all the same: they answer when it is missing.
@@ -170,7 +171,7 @@ def test_some_modules_do_without_torch(name: str) -> None:
 
 
 def test_commands_import_nothing_heavy_at_their_top() -> None:
-    heavy = ("torch", "libcst", "kpredict.session", "kpredict.api", "kpredict.plans")
+    heavy = ("torch", "libcst", "networkx", "kpredict.session", "kpredict.api", "kpredict.plans")
     for path in (PACKAGE / "commands").glob("*.py"):
         found = [n for n in imports(path, deferred=False) if n.startswith(heavy)]
         assert not found, f"{path.name} imports {found} before it is asked to run"
