@@ -79,6 +79,8 @@ class Calls(Attributes):
                 )
             case Context() if args and isinstance(args[0], Function):  # `torch.no_grad()(f)`
                 return replace(args[0], decorators=(*args[0].decorators, function))
+            case Context() if args and function.kind in ("grad", "autocast"):
+                return Partial(Symbol("reader.under"), (function, args[0]), {})
         if touches([*args, *kwargs.values()]):
             self.missing("a call of something unknown")
         return UNKNOWN

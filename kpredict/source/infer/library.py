@@ -157,6 +157,11 @@ class Library(TorchNames):
     def _own(self, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         if name in ("vmap", "grad", "grad_and_value"):
             return self.transformed(name, args, kwargs)
+        if name == "under":
+            context, function, *rest = args
+            grad, cast = (context.value, True) if context.kind == "grad" else (None, context.value)
+            with self.mode(grad, cast):
+                return self.call(function, rest, kwargs)
         if name == "release":
             return self.release()
         if name == "taped":

@@ -203,7 +203,9 @@ def where(a: Arguments) -> Array:
 
 @shape("masked_fill")
 def masked_fill(a: Arguments) -> Array:
-    return pointwise({"self": a["self"], "mask": a["mask"]}, dtype=a["self"].dtype)
+    """In a contiguous clone of the array, as large as both together."""
+    out = pointwise({"self": a["self"], "mask": a["mask"]}, dtype=a["self"].dtype)
+    return fresh(out.shape, out.dtype, out.device)
 
 
 @shape("clone", "relu", "dropout", "hardtanh", "contiguous_copy")

@@ -208,7 +208,11 @@ def cdist(a: Arguments) -> Array:
 def cudnn_rnn(a: Arguments) -> tuple[Array, ...]:
     x, h = a["input"], a["hx"]
     ways = 2 if a["bidirectional"] else 1
-    out = like(x, (*dims(x)[:2], known(a["hidden_size"]) * ways))
+    b, t = dims(x)[:2]
+    width = known(a["hidden_size"]) * ways
+    out = like(x, (b, t, width))
+    if a.get("batch_first") and b is not None and t is not None:  # written time by time
+        out = fresh((b, t, width), x.dtype, x.device, (width, b * width, 1))
     empty = fresh((0,), "uint8", x.device)
     return (
         out,

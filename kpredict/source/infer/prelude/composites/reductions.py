@@ -133,6 +133,10 @@ def _tensor(value, beside, condition):
 
 
 def equal(input, other):
+    """Equal.cpp: compared on the device, and the host reads the answer."""
+    if known(input.shape) and known(other.shape) and input.shape != other.shape:
+        return False
+    aten.all(aten.eq(input, other))
     sync("equal", input)
     return unknown()
 
@@ -212,6 +216,13 @@ def quantile(input, q, dim=None, keepdim=False, interpolation="linear"):
     if dim is None:
         input = input.flatten()
     n = input.shape[-1 if dim is None else dim]
+    if (
+        known(input.dim())
+        and known(dim)
+        and dim is not None
+        and dim % input.dim() == input.dim() - 1
+    ):
+        input = input.contiguous()
     values = aten.sort(input, -1 if dim is None else dim, False)[0]
     if not isinstance(q, torch.Tensor):
         q = torch.full((), q, dtype=input.dtype, device=input.device)
