@@ -40,7 +40,7 @@ from kpredict.model import KpredictError
 
 aten = torch.ops.aten
 
-_ALL = {torch.ops.aten.all.default, torch.ops.aten.all.dim, torch.ops.aten.all.dims}
+_ALL = {aten.all.default, aten.all.dim, aten.all.dims, aten._is_all_true.default}
 _BELOW = {torch.ops.aten.lt.Scalar, torch.ops.aten.le.Scalar}
 REAL_LIMIT = 1 << 16  # elements
 
@@ -127,20 +127,22 @@ def _stays_real(func: OpOverload, args: Sequence[object], kwargs: Mapping[str, o
                 and type(t) in (torch.Tensor, torch.nn.Parameter)
                 for t in tensors
             )
-            and _expansion(args) <= REAL_LIMIT
+            and _expansion(func, args) <= REAL_LIMIT
         )
     if not func._schema.returns or func.namespace != "aten":
         return False
-    return _expansion(args) <= REAL_LIMIT
+    return _expansion(func, args) <= REAL_LIMIT
 
 
-def _expansion(args: Sequence[object]) -> int:
-    """An upper guess of the elements a factory or an expanding op makes: the product of a size."""
+def _expansion(func: OpOverload, args: Sequence[object]) -> int:
+    """An upper guess of the elements a factory or an expanding op makes: the product of a size, or
+    a number; one with a fraction is a size only where it ends a range."""
+    number = (int, float) if func.overloadpacket in (aten.arange, aten.range) else int
     largest = 1
     for arg in args:
         if isinstance(arg, (list, tuple)) and arg and all(isinstance(n, int) for n in arg):
             largest = max(largest, math.prod(max(int(n), 1) for n in arg))
-        elif isinstance(arg, (int, float)) and not isinstance(arg, bool):
+        elif isinstance(arg, number) and not isinstance(arg, bool):
             largest = max(largest, int(min(abs(arg), 2**62)))
     return largest
 

@@ -17,6 +17,9 @@ from kpredict.model import Basis, Kind, Launch, Op, Plan, Target, Tensor, Unknow
 def launches_of(op: Op, target: Target) -> tuple[list[Launch], Unknown | None]:
     """What one op launches, with op, line, module and phase filled in; or why we cannot tell."""
     lines = (op.span,) if op.span else ()
+    touched = (*op.inputs, *_tensors(op.outputs))
+    if touched and not any(t.is_cuda for t in touched):
+        return [], None
     rule = find(op)
     if rule is not None:
         found = [
@@ -33,7 +36,7 @@ def launches_of(op: Op, target: Target) -> tuple[list[Launch], Unknown | None]:
         return found, None
     if is_sparse(op):
         return [], Unknown(op.name, "no rule tells what this op launches for sparse tensors", lines)
-    if "view" in op.tags or not any(t.is_cuda for t in (*op.inputs, *_tensors(op.outputs))):
+    if "view" in op.tags:
         return [], None
     if "pointwise" in op.tags and isinstance(op.outputs[0], Tensor):
         assumed = [

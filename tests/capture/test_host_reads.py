@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -60,3 +62,34 @@ def test_a_smoothed_and_weighted_loss_counts_labels(smoothing: float, waits: int
     (plans,) = report.entries[0].plans.values()
     found = [launch.kind for _, plan in plans for launch in plan.launches]
     assert found.count(Kind.SYNC) == waits
+
+
+def _names(fn: Callable[[], object]) -> list[str]:
+    report = kpredict.predict(fn, modes=("eager",))
+    (plans,) = report.entries[0].plans.values()
+    return [launch.name for _, plan in plans for launch in plan.launches]
+
+
+def test_a_distribution_finds_its_parameters_valid_and_waits_for_each() -> None:
+    """As a CUDA build of 2.13.0 was seen to do."""
+    vectors, check = "vectorized_elementwise_kernel", ["Memcpy DtoH", "synchronize"]
+    with kpredict.pretend_cuda():
+        loc, scale = torch.zeros(64, 6, device="cuda"), torch.ones(64, 6, device="cuda")
+        names = _names(lambda: torch.distributions.Normal(loc, scale).rsample())
+    assert names == [
+        *(vectors, "reduce_kernel", *check) * 2,
+        "distribution_elementwise_grid_stride_kernel", vectors, vectors,
+    ]  # fmt: skip
+
+
+def test_what_stays_on_the_cpu_launches_nothing() -> None:
+    with kpredict.pretend_cuda():
+        assert _names(lambda: torch.full((300, 300), float("-inf")).triu(1)) == []
+        assert _names(lambda: torch.eye(500) + torch.tril_indices(500, 500).sum()) == []
+
+
+def test_frequencies_are_ranges_and_a_product() -> None:
+    ranged, vectors = "elementwise_kernel_with_index", "vectorized_elementwise_kernel"
+    with kpredict.pretend_cuda():
+        assert _names(lambda: torch.fft.fftfreq(64, device="cuda")) == [ranged, ranged, vectors]
+        assert _names(lambda: torch.fft.rfftfreq(64, device="cuda")) == [ranged, vectors]

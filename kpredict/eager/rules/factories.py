@@ -104,5 +104,17 @@ def windows(op: Op, target: Target) -> Iterable[Launch]:
         yield from elementwise([contiguous(w)], [w], jit="kaiser_window")
 
 
+@rule("aten.fft_fftfreq", "aten.fft_rfftfreq", source="native/SpectralOps.cpp; 2.6.0")
+def frequencies(op: Op, target: Target) -> Iterable[Launch]:
+    """Ranges, of fftfreq a second one over the negative half, and a division in place."""
+    out = op.out
+    yield from call("aten.arange.start_out", target, out)
+    if op.packet == "aten.fft_fftfreq":
+        positive = (out.numel + 1) // 2
+        negative = narrow(out, 0, positive, out.numel - positive)
+        yield from call("aten.arange.start_out", target, negative)
+    yield from _in_place(out, "mul_")
+
+
 def _in_place(t: Tensor, *steps: str) -> list[Launch]:
     return [launch for step in steps for launch in elementwise([t], [t], op=f"aten.{step}.default")]
