@@ -72,6 +72,7 @@ def dynamo(world: World, heard: Heard) -> Iterator[None]:
     torch._dynamo.reset()
     torch._dynamo.trace_rules.add(kpredict.__name__)  # never trace our own frames
     with ExitStack() as stack:
+        stack.enter_context(_unchecked_distributions())
         patches = Patches(stack)
         patches.wrap(
             "torch._dynamo.symbolic_convert", "InstructionTranslatorBase.log_graph_break",
@@ -98,6 +99,20 @@ def dynamo(world: World, heard: Heard) -> Iterator[None]:
             yield
         finally:
             torch._dynamo.reset()
+
+
+@contextmanager
+def _unchecked_distributions() -> Iterator[None]:
+    """The first torch.compile of a process turns the checks of `torch.distributions` off for good
+    (TorchPatcher.patch in eval_frame.py); here it does so for compiled runs, and eager ones that
+    come after them in this process check again."""
+    kind = torch.distributions.Distribution
+    before = kind._validate_args
+    kind.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        kind.set_default_validate_args(before)
 
 
 def _in_world(original: Callable[..., Any], world: World) -> Callable[..., Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -222,13 +224,17 @@ def test_code_outside_of_torch_does_not_learn_that_a_tensor_is_fake() -> None:
     assert heard["fake"] is True
 
 
-def test_dynamo_and_its_guards_hear_what_the_traced_code_hears() -> None:
+def test_dynamo_and_its_guards_hear_what_the_traced_code_hears(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     code = """
 def f(x):
     return x + 1 if isinstance(x, getattr(torch, "_subclasses").FakeTensor) else x.exp()
 """
-    made: dict[str, object] = {"__name__": "somebodys_library", "torch": torch}
-    exec(code, made)
-    report = kpredict.predict(made["f"], (torch.ones(3, device="cuda"),))
+    library = ModuleType("somebodys_library")
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+    library.__dict__["torch"] = torch
+    exec(code, library.__dict__)
+    report = kpredict.predict(library.f, (torch.ones(3, device="cuda"),))
     names = [launch.name for launch in report.compiled.forward.launches]
     assert names == ["triton_poi_fused_exp_0"]

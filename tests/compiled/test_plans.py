@@ -266,3 +266,15 @@ def test_an_op_that_only_its_kernel_can_answer_is_run_on_zeros(world: World) -> 
     plans, _ = compiled(world, loss, cuda(10, 4, 8), labels, *lengths)
     (found,) = plans[Phase.FORWARD].graph_breaks
     assert "aten._ctc_loss" in found.reason  # and not what asks for cuDNN
+
+
+def test_compiling_checks_no_distribution_and_eager_runs_after_it_do(world: World) -> None:
+    loc, scale = cuda(8, 4), cuda(8, 4)
+
+    def sampled() -> torch.Tensor:
+        return torch.distributions.Normal(loc, scale).rsample()
+
+    before = torch.distributions.Distribution._validate_args
+    plans, _ = compiled(world, sampled)
+    assert all(launch.kind is not Kind.SYNC for launch in plans[Phase.FORWARD].launches)
+    assert torch.distributions.Distribution._validate_args is before
