@@ -78,7 +78,10 @@ def test_ops_and_explain_do_without_torch(kpredict: Run, tmp_path: Path) -> None
         (["fixtures/add_relu.py", "--targets", "h100,t"], "No target is called 't'"),
         (["fixtures/add_relu.py", "--targets", "t4", "--target", "t4"], "exclude each other"),
         (["fixtures/add_relu.py", "--targets", "t4", "--sweep", "n=1..9"], "vary one thing each"),
-        (["fixtures/add_relu.py", "--sweep", "n=1..9"], "No dimension and no tensor input is called n."),
+        (
+            ["fixtures/add_relu.py", "--sweep", "n=1..9"],
+            "No dimension and no tensor input is called n.",
+        ),
         (["no_such.py", "--targets", "t4,h100"], "error: no_such.py: It cannot be read"),
         (["fixtures/add_relu.py", "--launch-us", "-1"], "is not in the range"),
         (["fixtures/add_relu.py", "--dim", "b"], "is not NAME=NUMBER"),
