@@ -19,7 +19,7 @@ Example
 Instead
 -------
 `F.softmax`, `F.log_softmax`, `F.layer_norm`, `F.rms_norm`, `F.gelu`, `F.silu`, `F.cross_entropy`,
-`F.scaled_dot_product_attention`.
+`F.scaled_dot_product_attention`. `kpredict FILE --what-if` writes the change and predicts it.
 
 How it is counted
 -----------------

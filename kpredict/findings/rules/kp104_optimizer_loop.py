@@ -18,6 +18,7 @@ Instead
 -------
 Leave `foreach` alone or pass `fused=True`; for updates of your own use `torch._foreach_add_` and
 its kin, or `torch.optim.swa_utils`.
+`kpredict FILE --what-if` writes the change and predicts it.
 
 How it is counted
 -----------------

@@ -17,6 +17,7 @@ Example
 Instead
 -------
 `optimizer.zero_grad()`: since PyTorch 2.0 it drops the gradients.
+`kpredict FILE --what-if` writes the change and predicts it.
 
 How it is counted
 -----------------

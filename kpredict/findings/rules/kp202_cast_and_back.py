@@ -17,6 +17,7 @@ Example
 Instead
 -------
 Use the array from before the first cast.
+`kpredict FILE --what-if` writes the change and predicts it.
 
 How it is counted
 -----------------

@@ -22,6 +22,7 @@ Instead
 -------
 Take it out of the compiled function, use `torch.where` or `torch.cond` for the branch, or set
 `torch._dynamo.config.capture_scalar_outputs` for `.item()`.
+`kpredict FILE --what-if` writes such changes and predicts them.
 
 How it is counted
 -----------------
