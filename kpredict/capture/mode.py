@@ -35,6 +35,7 @@ from kpredict.capture.layouts import (
     is_ambiguous,
     with_unit_dims,
 )
+from kpredict.capture.rebasing import REPLAYED, Rebased
 from kpredict.capture.values import FROM_ALL, PARTS, TOO_SMALL
 from kpredict.model import KpredictError
 
@@ -162,6 +163,7 @@ class PretendGpu(FakeTensorMode):
         self.listener = listener
         self._depth = 0
         self._composite: dict[OpOverload, bool] = {}
+        self._rebased = Rebased()
 
     @property
     def avoid_device_init(self) -> bool:
@@ -248,5 +250,11 @@ class PretendGpu(FakeTensorMode):
             setattr(result, FROM_ALL, True)
         if func in _BELOW and result.dim() == 0:
             setattr(result, TOO_SMALL, True)
+        self._rebased.wrote(func, args)
+        if func in REPLAYED and torch._C._current_autograd_node() is not None:
+            with self:
+                stood_in = self._rebased.stand_in(args, result, copied=func is aten.clone.default)
+            if stood_in is not NotImplemented:
+                return stood_in
         listener.heard(func, args, kwargs, result)
         return result
