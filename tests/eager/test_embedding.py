@@ -78,3 +78,25 @@ def test_a_look_up_reads_no_more_than_it_is_asked_for() -> None:
     (launch,) = ask("aten.embedding.default", array(10, 64), weight=TABLE, indices=ints(10),
                     padding_idx=-1, scale_grad_by_freq=False, sparse=False)  # fmt: skip
     assert launch.reads[0].bytes == 10 * 64 * 4
+
+
+@pytest.mark.parametrize(
+    ("rows", "dtype", "last"),
+    [
+        (2, "float32", ["krn_partial_to_segment_idx", "compute_grad_weight_atomic_accumulate"]),
+        (2, "bfloat16", [
+            "krn_partial_to_segment_idx", V, "compute_grad_weight_atomic_accumulate", V,
+        ]),
+        (5000, "float32", ["compute_grad_weight", "sum_and_scatter"]),
+    ],
+)  # fmt: skip
+def test_few_rows_of_many_indices_are_added_by_atomics(
+    rows: int, dtype: str, last: list[str]
+) -> None:
+    """As launched for (4096,) indices and 768 columns by a CUDA build of 2.13.0."""
+    table, grad = (array(n, 768, dtype=dtype) for n in (rows, 4096))
+    found = names(
+        ask("aten.embedding_dense_backward.default", table, grad_output=grad, indices=ints(4096),
+            num_weights=rows, padding_idx=-1, scale_grad_by_freq=False)
+    )  # fmt: skip
+    assert found[-len(last) :] == last

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kpredict.eager import cub
 from kpredict.eager.calling import Host
-from kpredict.eager.copying import compact, like, to, zero
+from kpredict.eager.copying import compact, copy, like, to, zero
 from kpredict.eager.elementwise import elementwise, indexed
 from kpredict.eager.indexing import part
 from kpredict.eager.launches import Array, contiguous, kernel, workspace
@@ -83,15 +83,16 @@ def _sorted_way(
         counts = [fresh((n,), dtype)]
         yield from cub.scan_by_key(keys, [], counts[0])
         yield from cub.scan_by_key(keys, counts, counts[0])
-    yield from add_segments(out, grad, keys, order, counts, table_length, bag)
+    yield from add_segments(out, grad, keys, order, counts, table_length, bag, target)
 
 
 def add_segments(
     out: Tensor, grad: Tensor, keys: Tensor, order: Tensor, counts: list[Tensor],
-    table_length: int, bag: Bag | None,
+    table_length: int, bag: Bag | None, target: Target,
 ) -> Iterator[Launch]:  # fmt: skip
     """Zeros; runs of equal indices are found (CUB unique by key), cut into partial segments of 10
     rows whose starts a CUB scan gives, summed up and scattered (embedding_backward_cuda_kernel).
+    Few rows of many indices each are added up by atomics, halves in a float array (main of 2026).
     """
     n, dtype = keys.numel, keys.dtype
     yield from zero(out, because="rows that were not looked up have no gradient")
@@ -106,6 +107,18 @@ def add_segments(
     pieces = fresh((n // _ROWS_PER_THREAD + most,), dtype)
     yield kernel("krn_partial_segment_offset", [partials, offsets, starts, length], [pieces])
     kept = "float32" if grad.dtype in ("float16", "bfloat16") else grad.dtype
+    if bag is None and _few_rows(most, pieces.numel, out.shape[-1], target):
+        of_piece = fresh(pieces.shape, dtype)
+        yield kernel("krn_partial_to_segment_idx", [partials, offsets, length], [of_piece])
+        added = out if kept == out.dtype else contiguous(out, dtype=kept)
+        if added is not out:
+            yield from zero(added, because="sums of halves are made in float")
+        reads = [order, grad, *counts, pieces, total, keys, of_piece, starts]
+        why = f"{most} rows would leave the GPU idle: added by atomics"
+        yield kernel("compute_grad_weight_atomic_accumulate", reads, [added], because=why)
+        if added is not out:
+            yield from copy(out, added)
+        return
     sums = fresh((pieces.numel, out.shape[-1]), kept)
     name, extra = "compute_grad_weight", list[Tensor]()
     if bag is not None:
@@ -114,6 +127,13 @@ def add_segments(
             extra.append(bag.weights)
     yield kernel(name, [order, grad, *counts, *extra, pieces, total], [sums])
     yield kernel("sum_and_scatter", [keys, starts, sums, offsets, total], [part(out, sums)])
+
+
+def _few_rows(segments: int, pieces: int, width: int, target: Target) -> bool:
+    """Whether scattering would launch few blocks, and summing four times as many."""
+    warped = -(-width // 32) * 32
+    blocks = -(-segments * warped // min(warped, 1024))
+    return blocks < 4 * target.sms and pieces > 4 * blocks
 
 
 @rule("aten.embedding_renorm_", source="cuda/Embedding.cu embedding_renorm_cuda_; 2.6.0")
