@@ -9,7 +9,7 @@ import pytest
 
 from kpredict.model import Tensor
 
-from .asking import ask, names
+from .asking import H100, ask, names
 from .test_elementwise import U, V, array
 
 TABLE = array(1000, 64)
@@ -100,3 +100,14 @@ def test_few_rows_of_many_indices_are_added_by_atomics(
             num_weights=rows, padding_idx=-1, scale_grad_by_freq=False)
     )  # fmt: skip
     assert found[-len(last) :] == last
+
+
+@pytest.mark.parametrize(("torch", "wraps"), [("2.12.0", False), ("2.13.0", True)])
+def test_rows_are_renormed_once_each(torch: str, wraps: bool) -> None:
+    """Sorted, made unique, rescaled; from 2.13 on indices are wrapped first."""
+    found = names(
+        ask("aten.embedding_renorm_.default", TABLE, on=replace(H100, torch=torch), self=TABLE,
+            indices=ints(100), max_norm=1.0, norm_type=2.0)
+    )  # fmt: skip
+    assert ("embedding_renorm_wrap_indices_kernel" in found) is wraps
+    assert found[-1] == "renorm_kernel"

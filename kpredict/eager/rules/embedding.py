@@ -9,6 +9,7 @@ from kpredict.eager import cub
 from kpredict.eager.calling import Host
 from kpredict.eager.copying import compact, copy, like, to, zero
 from kpredict.eager.elementwise import elementwise, indexed
+from kpredict.eager.gemm import release
 from kpredict.eager.indexing import part
 from kpredict.eager.launches import Array, contiguous, kernel, workspace
 from kpredict.eager.operands import view
@@ -138,9 +139,13 @@ def _few_rows(segments: int, pieces: int, width: int, target: Target) -> bool:
 
 @rule("aten.embedding_renorm_", source="cuda/Embedding.cu embedding_renorm_cuda_; 2.6.0")
 def embedding_renorm_(op: Op, target: Target) -> Iterable[Launch]:
-    """The indices are sorted, made unique by CUB, then one kernel with a block per index rescales
-    rows whose norm is too large."""
+    """The indices are wrapped (from 2.13 on), sorted, made unique by CUB, then one kernel with a
+    block per index rescales rows whose norm is too large."""
     picks, table = op["indices"], op["self"]
+    if release(target) >= (2, 13):
+        wrapped = like(picks)
+        yield kernel("embedding_renorm_wrap_indices_kernel", [picks], [wrapped])
+        picks = wrapped
     ordered, order = like(picks), like(picks, "int64")
     yield from sort_into(ordered, order, picks, -1, False, target)
     ordered, copies = compact(ordered)
