@@ -28,12 +28,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tables import put
+
 from kpredict.model import Entry, Kind, Mode, Phase, Plan
 from kpredict.request import FORWARD, TRAINING, Request, parse_stated
 from kpredict.session.ask import analyse
 
 Row = dict[str, Any]
-BEGIN, END = "<!-- accuracy -->", "<!-- end -->"
+BEGIN = "<!-- accuracy -->"
 
 
 @dataclass
@@ -265,10 +267,7 @@ def main() -> None:
     if asked.misses:
         asked.misses.write_text("".join(json.dumps(m) + "\n" for m in misses))
     if asked.write:
-        text = asked.write.read_text()
-        head, _, rest = text.partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        asked.write.write_text(f"{head}{BEGIN}\n" + "\n".join(table) + f"\n{END}{tail}")
+        put(asked.write, BEGIN, table)
 
 
 _KINDS = {

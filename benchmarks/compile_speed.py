@@ -29,8 +29,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from tables import put
+
 FOLDER = Path(__file__).parent / "models"
-BEGIN, END = "<!-- compile speed -->", "<!-- end -->"
+BEGIN = "<!-- compile speed -->"
 Row = tuple[float, int, float]
 
 
@@ -193,10 +195,7 @@ def main() -> None:
     table.append(line("all", ours_all, int(launches), theirs_all))
     print(table[-1])
     if asked.write:
-        text = asked.write.read_text()
-        head, _, rest = text.partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        asked.write.write_text(f"{head}{BEGIN}\n" + "\n".join(table) + f"\n{END}{tail}")
+        put(asked.write, BEGIN, table)
 
 
 def line(name: str, ours: float, launches: int, theirs: float) -> str:

@@ -18,11 +18,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tables import put
+
 from kpredict.model import Mode
 from kpredict.request import Request
 from kpredict.session.ask import ask
 
-BEGIN, END = "<!-- layers -->", "<!-- end -->"
+BEGIN = "<!-- layers -->"
 LAYERS = (1, 2, 4, 8, 16, 32)
 HEAD = (
     "| layers | eager kernels | CPU | memory | compiled kernels | CPU, both | wall | memory |",
@@ -92,10 +94,7 @@ def main() -> None:
             table.append(row(layers, Path(folder)))
             print(table[-1], flush=True)
     if asked.write:
-        text = asked.write.read_text()
-        head, _, rest = text.partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        asked.write.write_text(f"{head}{BEGIN}\n" + "\n".join(table) + f"\n{END}{tail}")
+        put(asked.write, BEGIN, table)
 
 
 if __name__ == "__main__":

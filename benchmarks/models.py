@@ -13,13 +13,15 @@ import argparse
 import ast
 from pathlib import Path
 
+from tables import put
+
 from kpredict.model import Mode
 from kpredict.request import Request
 from kpredict.session.ask import ask
 from kpredict.session.messages import Answer
 
 FOLDER = Path(__file__).parent / "models"
-BEGIN, END = "<!-- models -->", "<!-- end -->"
+BEGIN = "<!-- models -->"
 
 
 def row(path: Path, answer: Answer) -> str:
@@ -50,10 +52,7 @@ def main() -> None:
         table.append(row(path, ask(Request(str(path), timeout=600))))
         print(table[-1], flush=True)
     if asked.write:
-        text = asked.write.read_text()
-        head, _, rest = text.partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        asked.write.write_text(f"{head}{BEGIN}\n" + "\n".join(table) + f"\n{END}{tail}")
+        put(asked.write, BEGIN, table)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tables import put
+
 ROOT = Path(__file__).resolve().parents[1]
 RELEASES = ("2.11.0", "2.12.0", "2.13.0", "2.14.1")
 NEEDS = ("click", "libcst", "networkx", "numpy")
-BEGIN, END = "<!-- releases -->", "<!-- end -->"
+BEGIN = "<!-- releases -->"
 Key = tuple[str, str, str, str]
 """File, entry, mode and phase."""
 
@@ -101,10 +103,7 @@ def main() -> None:
             print(" ".join(key), " ".join(f"{r}: {n}" for r, n in told.items()), sep="  ")
     print("\n".join(table))
     if asked.write:
-        text = asked.write.read_text()
-        head, _, rest = text.partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        asked.write.write_text(f"{head}{BEGIN}\n" + "\n".join(table) + f"\n{END}{tail}")
+        put(asked.write, BEGIN, table)
 
 
 if __name__ == "__main__":

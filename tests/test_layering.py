@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "graph",
         "verify",
     },
-    "changes": {"model", "request", "session", "bounds"},
+    "changes": {"model", "request", "session", "source", "bounds"},
     "session": {
         "model",
         "bounds",

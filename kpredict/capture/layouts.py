@@ -18,7 +18,7 @@ from torch._prims_common import suggest_memory_format
 
 from kpredict.eager.iterator import output_strides
 from kpredict.eager.shaping import view_strides
-from kpredict.model import Tensor
+from kpredict.model import Tensor, row_major
 
 aten = torch.ops.aten
 
@@ -134,18 +134,22 @@ LIKE_FIRST = {
 included (empty_like in native/TensorFactories.cpp, 2.6.0)."""
 
 
+def has_unit_dims(result: Any) -> bool:
+    """Whether the first result has dims of size 1, whose strides are free."""
+    first = result[0] if isinstance(result, tuple) else result
+    return isinstance(first, torch.Tensor) and 1 in first.shape
+
+
 def with_unit_dims(
     func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
 ) -> Any:
     """`result` with the strides that C++ gives dims of size 1; the shape functions leave others."""
-    source, first = args[0], result[0] if isinstance(result, tuple) else result
-    if not isinstance(first, torch.Tensor) or 1 not in first.shape:
-        return result
+    source = args[0]
     if func in VIEWS:
-        strides = view_strides(_metadata(source), first.shape)
-        if strides is None or first.stride() == tuple(strides):
+        strides = view_strides(_metadata(source), result.shape)
+        if strides is None or result.stride() == tuple(strides):
             return result
-        return source.as_strided(first.shape, strides, source.storage_offset())
+        return source.as_strided(result.shape, strides, source.storage_offset())
     if kwargs.get("memory_format") not in (None, torch.preserve_format):
         return result
     if not _metadata(source).is_dense:
@@ -167,7 +171,7 @@ def is_ambiguous(func: OpOverload, args: Sequence[Any], result: Any) -> bool:
     return (
         schema.returns[0].alias_info is None
         and all(a.name != "memory_format" for a in schema.arguments)
-        and any(isinstance(x, torch.Tensor) and x.stride() != _row_major(x) for x in args)
+        and any(isinstance(x, torch.Tensor) and x.stride() != row_major(x.shape) for x in args)
     )
 
 
@@ -187,14 +191,6 @@ def as_iterated(func: OpOverload, args: Sequence[Any], result: torch.Tensor) -> 
 def _wraps_number(func: OpOverload) -> bool:
     """An overload for a number that runs the one for tensors (add.Scalar, where.ScalarOther, …)."""
     return "scalar" in func._overloadname.lower() and func not in _NUMBER_STAYS
-
-
-def _row_major(t: torch.Tensor) -> tuple[int, ...]:
-    strides, step = [0] * t.dim(), 1
-    for d in reversed(range(t.dim())):
-        strides[d] = step
-        step *= max(int(t.shape[d]), 1)
-    return tuple(strides)
 
 
 def _is_expanded(x: Any) -> bool:

@@ -32,6 +32,7 @@ from kpredict.capture.layouts import (
     VIEWS,
     as_iterated,
     as_laid_out,
+    has_unit_dims,
     is_ambiguous,
     with_unit_dims,
 )
@@ -238,7 +239,7 @@ class PretendGpu(FakeTensorMode):
                 if func in LAYOUTS:
                     with self:
                         result = as_laid_out(func, args, kwargs, result)
-                if func in VIEWS or func in LIKE_FIRST:
+                if (func in VIEWS or func in LIKE_FIRST) and has_unit_dims(result):
                     with self:
                         result = with_unit_dims(func, args, kwargs, result)
                 if is_ambiguous(func, args, result):

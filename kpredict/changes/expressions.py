@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kpredict.changes.names import Names, dotted, is_self
+from kpredict.changes.names import Names, is_self
 from kpredict.changes.terms import Term, binary, const, is_library, is_method, operation
+from kpredict.source.dotted import dotted
 
 
 @dataclass(frozen=True, slots=True, eq=False)

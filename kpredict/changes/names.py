@@ -116,12 +116,3 @@ def _given(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
 
 def is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
-
-
-def dotted(node: ast.expr) -> str:
-    """`a.b.c` of a chain of attributes on a name, else ""."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join(reversed([*parts, node.id])) if isinstance(node, ast.Name) else ""

@@ -11,9 +11,10 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from kpredict.changes.expressions import Binding, Env, Evaluator
-from kpredict.changes.names import Def, dotted, is_self, read_names
+from kpredict.changes.names import Def, is_self, read_names
 from kpredict.changes.reading import Reading, Site, definitions, is_inplace, line_offsets
 from kpredict.changes.terms import Term, binary, inside
+from kpredict.source.dotted import dotted
 
 _VIEWS = frozenset(
     "transpose T mT t unsqueeze squeeze expand contiguous to float half bfloat16 double type_as "

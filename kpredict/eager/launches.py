@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import count
 
-from kpredict.model import ONE, Access, Basis, Count, Dim3, Kind, Launch, Tensor
+from kpredict.model import ONE, Access, Basis, Count, Dim3, Kind, Launch, Tensor, row_major
 
 Array = Tensor | Access
 
@@ -84,13 +84,7 @@ def workspace(numel: int, dtype: str) -> Tensor:
 def contiguous(like: Tensor, *, shape: tuple[int, ...] | None = None, dtype: str = "") -> Tensor:
     """A fresh row-major array with the shape (or `shape`) and dtype of `like`."""
     sizes = like.shape if shape is None else shape
-    stride, strides = 1, []
-    for size in reversed(sizes):
-        strides.append(stride)
-        stride *= max(size, 1)
-    return Tensor(
-        sizes, tuple(reversed(strides)), dtype or like.dtype, like.device, next(_fresh_storage)
-    )
+    return Tensor(sizes, row_major(sizes), dtype or like.dtype, like.device, next(_fresh_storage))
 
 
 def called(op: str, launches: Iterable[Launch]) -> list[Launch]:

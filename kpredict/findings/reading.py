@@ -11,6 +11,7 @@ from functools import cached_property
 from kpredict.findings.compilations import Compilations, FunctionNode
 from kpredict.findings.finding import Confidence, Finding
 from kpredict.model import Target
+from kpredict.source.dotted import dotted
 from kpredict.source.infer.counting import default_target, kernels
 from kpredict.source.infer.entries import FileReading, Read
 from kpredict.source.infer.trace import (
@@ -222,15 +223,6 @@ _HOT = frozenset(
 
 
 _PREPARES = re.compile("(Image|Video|Audio)Processor|FeatureExtractor|Collator|Tokenizer|Dataset")
-
-
-def dotted(node: ast.AST) -> str:
-    """`a.b.c` of a chain of names, else ""."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join(reversed([*parts, node.id])) if isinstance(node, ast.Name) else ""
 
 
 def root(node: ast.AST) -> str:

@@ -41,6 +41,7 @@ from kpredict.model.reports import (
 from kpredict.model.tensors import (
     ITEMSIZE,
     Tensor,
+    row_major,
 )
 from kpredict.model.words import (
     ONE,
@@ -86,5 +87,6 @@ __all__ = [
     "Totals",
     "Turn",
     "Unknown",
+    "row_major",
     "tensors_in",
 ]

@@ -38,6 +38,7 @@ from kpredict.model import (
     Target,
     Tensor,
     Unknown,
+    row_major,
 )
 from kpredict.report.json import SCHEMA_VERSION
 from kpredict.report.outcomes import read_outcome
@@ -124,7 +125,7 @@ def _plan(file: str, p: Json, storages: dict[str, int], doubts: Mapping[str, Any
         shape = tuple(a["shape"])
         name = a.get("name", "")
         storage = storages.setdefault(name, len(storages)) if name else next(unnamed)
-        return Tensor(shape, _row_major(shape), a["dtype"], storage=storage)
+        return Tensor(shape, row_major(shape), a["dtype"], storage=storage)
 
     def launch(x: Json) -> Launch:
         return Launch(
@@ -176,14 +177,6 @@ def _repeat(file: str, r: Json) -> Repeat:
     return Repeat(
         r["call"], tuple(r["inputs"]), kernels, r.get("line"), again and _recompile(file, again)
     )
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for s in reversed(shape):
-        strides.append(step)
-        step *= max(s, 1)
-    return tuple(reversed(strides))
 
 
 def _dim3(value: Any) -> Dim3 | None:

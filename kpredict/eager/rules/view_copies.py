@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import prod
 
 from kpredict.eager.copying import copy, expand
 from kpredict.eager.operands import narrow
 from kpredict.eager.registry import rule
-from kpredict.model import Launch, Op, Target, Tensor
+from kpredict.model import Launch, Op, Target, Tensor, row_major
 
 _SOURCE = "torchgen/gen_functionalization_type.py; 2.13.0"
 
@@ -35,11 +34,7 @@ def reshaped(op: Op, target: Target) -> Iterable[Launch]:
         return copy(out, replace(out, storage=x.storage, offset=x.offset))
     if x.dtype != out.dtype:  # real and complex looks at one memory
         return copy(out, replace(out, storage=x.storage, offset=0))
-    return copy(replace(out, shape=x.shape, stride=_row_major(x.shape)), x)
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(prod(max(n, 1) for n in shape[i + 1 :]) for i in range(len(shape)))
+    return copy(replace(out, shape=x.shape, stride=row_major(x.shape)), x)
 
 
 @rule("aten.t_copy", "aten.transpose_copy", "aten.permute_copy", source=_SOURCE)

@@ -34,7 +34,8 @@ import re
 from collections.abc import Iterator
 
 from kpredict.findings.finding import Confidence, Finding
-from kpredict.findings.reading import File, dotted, root
+from kpredict.findings.reading import File, root
+from kpredict.source.dotted import dotted
 
 BAD = (
     """\

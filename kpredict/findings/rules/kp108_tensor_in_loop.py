@@ -32,7 +32,8 @@ import ast
 from collections.abc import Iterator
 
 from kpredict.findings.finding import Confidence, Finding
-from kpredict.findings.reading import File, Loop, dotted
+from kpredict.findings.reading import File, Loop
+from kpredict.source.dotted import dotted
 
 BAD = (
     """\

@@ -38,7 +38,8 @@ import ast
 from collections.abc import Iterator
 
 from kpredict.findings.finding import Confidence, Finding
-from kpredict.findings.reading import File, dotted
+from kpredict.findings.reading import File
+from kpredict.source.dotted import dotted
 
 BAD = (
     """\

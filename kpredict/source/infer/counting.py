@@ -15,11 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from kpredict.model import ITEMSIZE, Kind, Launch, Target
+from kpredict.model import ITEMSIZE, Kind, Launch, Target, row_major
 from kpredict.source.infer.shapes.pointwise import pointwise
 from kpredict.source.infer.shapes.registry import shape_function
 from kpredict.source.infer.trace import Interval, Item, Step, count
-from kpredict.source.infer.values import UNKNOWN, Array, row_major
+from kpredict.source.infer.values import UNKNOWN, Array
 
 OPEN = Interval(0, None)
 NONE = Interval(0, 0)

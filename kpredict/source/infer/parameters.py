@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Mapping
 
+from kpredict.source.dotted import dotted
 from kpredict.source.infer.shapes.registry import fresh
 from kpredict.source.infer.values import UNKNOWN, Array, Class, Function, Several, Value
 
@@ -37,7 +38,7 @@ def annotated(node: ast.expr | None, dims: Mapping[str, int]) -> tuple[Value, bo
     """What an annotation makes of a parameter, and whether it may be None as well."""
     if node is None:
         return UNKNOWN, False
-    text = _text(node)
+    text = dotted(node)
     if text in _TENSORS:
         return fresh(None, _TENSORS[text], "cuda"), False
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -48,7 +49,7 @@ def annotated(node: ast.expr | None, dims: Mapping[str, int]) -> tuple[Value, bo
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _union([node.left, node.right], dims)
     if isinstance(node, ast.Subscript):
-        head = _text(node.value).rsplit(".", 1)[-1]
+        head = dotted(node.value).rsplit(".", 1)[-1]
         inside = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         if head == "Optional":
             return annotated(inside[0], dims)[0], True
@@ -91,14 +92,6 @@ def _tupled(inside: list[ast.expr], dims: Mapping[str, int]) -> Value:
     if len(inside) == 2 and isinstance(inside[1], ast.Constant) and inside[1].value is Ellipsis:
         return Several(values[0]) if isinstance(values[0], Array) else UNKNOWN
     return tuple(values) if any(isinstance(v, Array) for v in values) else UNKNOWN
-
-
-def _text(node: ast.expr) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join(reversed([*parts, node.id])) if isinstance(node, ast.Name) else ""
 
 
 def parameters(

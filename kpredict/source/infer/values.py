@@ -29,15 +29,6 @@ UNKNOWN = Unknown()
 Dim = int | None
 
 
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a contiguous array."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
-
-
 @dataclass(frozen=True, slots=True)
 class Array:
     """A tensor of which only metadata is known, each part of it perhaps not.

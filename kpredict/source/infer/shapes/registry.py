@@ -13,7 +13,8 @@ from functools import cache
 from itertools import count
 from typing import Any, TypeVar
 
-from kpredict.source.infer.values import UNKNOWN, Array, Dim, Value, row_major
+from kpredict.model import row_major
+from kpredict.source.infer.values import UNKNOWN, Array, Dim, Value
 
 Arguments = Mapping[str, Value]
 ShapeFunction = Callable[[Arguments], Any]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kpredict.model import row_major
 from kpredict.source.infer.shapes.registry import (
     Arguments,
     Unclear,
@@ -50,7 +51,7 @@ def view_stride(
     Follows ATen/TensorUtils.cpp (computeStride).
     """
     if math.prod(sizes) == 0:
-        return tuple(strides) if tuple(sizes) == tuple(wanted) else _rows(wanted)
+        return tuple(strides) if tuple(sizes) == tuple(wanted) else row_major(wanted)
     if not sizes:
         return (1,) * len(wanted)
     out = [0] * len(wanted)
@@ -70,14 +71,6 @@ def view_stride(
                 base = strides[d - 1]
                 tensor_numel = view_numel = 1
     return tuple(out) if at == -1 else None
-
-
-def _rows(s: Sequence[int]) -> tuple[int, ...]:
-    out, step = [], 1
-    for n in reversed(s):
-        out.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(out))
 
 
 @shape("view", "_unsafe_view", "_reshape_alias")
