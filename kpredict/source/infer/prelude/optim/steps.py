@@ -309,6 +309,19 @@ def Adamax(
     aten._foreach_addcdiv_(params, first, norms, [1.0] * len(params))
 
 
+def _moments(params, grads, weight_decay, decoupled, maximize):
+    """Decay, and Adam's two moments: gradients, the first moment, the root of the second."""
+    if decoupled and weight_decay != 0:
+        aten._foreach_mul_(params, 0.99)
+    else:
+        grads = _decayed(params, grads, weight_decay, maximize, True)
+    first, second = _state(params), _state(params)
+    aten._foreach_lerp_(first, grads, 0.1)
+    aten._foreach_mul_(second, 0.999)
+    aten._foreach_addcmul_(second, grads, grads, 0.001)
+    return grads, first, aten._foreach_sqrt(second)
+
+
 def NAdam(
     params,
     grads,
@@ -326,15 +339,7 @@ def NAdam(
     if foreach is False:
         missing("NAdam.step", params)
         return
-    if decoupled_weight_decay and weight_decay != 0:
-        aten._foreach_mul_(params, 0.99)
-    else:
-        grads = _decayed(params, grads, weight_decay, maximize, True)
-    first, second = _state(params), _state(params)
-    aten._foreach_lerp_(first, grads, 0.1)
-    aten._foreach_mul_(second, 0.999)
-    aten._foreach_addcmul_(second, grads, grads, 0.001)
-    scale = aten._foreach_sqrt(second)
+    grads, first, scale = _moments(params, grads, weight_decay, decoupled_weight_decay, maximize)
     numbers = [1.0] * len(params)
     aten._foreach_div_(scale, numbers)
     aten._foreach_add_(scale, eps)
@@ -358,15 +363,7 @@ def RAdam(
     if foreach is False:
         missing("RAdam.step", params)
         return
-    if decoupled_weight_decay and weight_decay != 0:
-        aten._foreach_mul_(params, 0.99)
-    else:
-        grads = _decayed(params, grads, weight_decay, maximize, True)
-    first, second = _state(params), _state(params)
-    aten._foreach_lerp_(first, grads, 0.1)
-    aten._foreach_mul_(second, 0.999)
-    aten._foreach_addcmul_(second, grads, grads, 0.001)
-    scale = aten._foreach_sqrt(second)
+    grads, first, scale = _moments(params, grads, weight_decay, decoupled_weight_decay, maximize)
     numbers = [1.0] * len(params)
     aten._foreach_add_(scale, eps)
     aten._foreach_div_(scale, numbers)
